@@ -4,7 +4,7 @@ use posthaste_engine::nouns::{self, AgentId, AgentKind};
 use posthaste_wire::map::{Address, Class, codes};
 
 use super::connection::Connection;
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::session::Session;
 use super::{federation, from_wire};
 
@@ -20,7 +20,7 @@ pub(super) async fn resolve(
     at: &Connection,
     session: &Session,
     addresses: Vec<Address>,
-) -> Result<Recipients, Failure> {
+) -> Result<Recipients, DoorError> {
     let mut recipients = Recipients::default();
     for address in addresses {
         let local = match address {
@@ -58,7 +58,7 @@ pub(super) async fn resolve(
                     return Err(federation::not_in_compat());
                 }
                 let Address::Agent(agent) = *target else {
-                    return Err(Failure::params("only agents of other systems can be addressed"));
+                    return Err(DoorError::params("only agents of other systems can be addressed"));
                 };
                 recipients.federated.push((system, agent));
                 continue;
@@ -70,14 +70,14 @@ pub(super) async fn resolve(
 }
 
 /// An agent, or whoever is connected under that id as a participant.
-fn agent(at: &Connection, id: &str) -> Result<nouns::Address, Failure> {
+fn agent(at: &Connection, id: &str) -> Result<nouns::Address, DoorError> {
     let id = AgentId::new(id)?;
-    let id = at.hall.participant(&id).map_or(id, |session| session.actor());
+    let id = at.registry.participant(&id).map_or(id, |session| session.actor());
     Ok(nouns::Address::Agent(id))
 }
 
 /// A bare word is an agent, or a scope if one has that name; never a guess between the two.
-async fn named(at: &Connection, session: &Session, word: &str) -> Result<nouns::Address, Failure> {
+async fn named(at: &Connection, session: &Session, word: &str) -> Result<nouns::Address, DoorError> {
     let direct = agent(at, word)?;
     let nouns::Address::Agent(id) = &direct else { return Ok(direct) };
     let (caller, id, scope) = (session.caller(), id.clone(), from_wire::scope(word)?);
@@ -87,7 +87,7 @@ async fn named(at: &Connection, session: &Session, word: &str) -> Result<nouns::
         .read(move |view| Ok((view.agent(&caller, &id).is_ok(), view.scope(&caller, &asked).is_ok())))
         .await?;
     match (is_agent, is_scope) {
-        (true, true) => Err(Failure::new(
+        (true, true) => Err(DoorError::new(
             codes::ADDRESS_AMBIGUOUS,
             format!("{word} is an agent and a scope; say which: {{agent}} or {{scope}}"),
         )),

@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Outcome};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire::{self, object_or_default, or_default, params};
 use super::session::{POLICY, Policy, Session};
 use super::to_wire::{self, OWN};
-use super::{MAX_AGENTS, VIA, letters, overrides, roster, send, structure};
+use super::{MAX_AGENTS, VIA, agent_list, letters, overrides, send, structure};
 use posthaste_host::caller::Identity;
 
 /// Under what name an entry keeps whom it was made for.
@@ -44,7 +44,7 @@ struct Written {
 }
 
 impl Written {
-    fn read(&self, session: &Session) -> Result<Register, Failure> {
+    fn read(&self, session: &Session) -> Result<Register, DoorError> {
         let scopes = self.scopes.iter().flatten().map(|id| from_wire::scope(id)).collect::<Result<_, _>>()?;
         if let Some(state) = &self.state {
             check_state(state)?;
@@ -83,13 +83,13 @@ fn own_meta(metadata: Map<String, Value>) -> Map<String, Value> {
     metadata.into_iter().filter(|(name, _)| !name.starts_with(OWN)).collect()
 }
 
-fn read_visibility(word: &str) -> Result<Visibility, Failure> {
+fn read_visibility(word: &str) -> Result<Visibility, DoorError> {
     Visibility::from_word(word)
-        .ok_or_else(|| Failure::params("visibility: public, parent-only, scope or system"))
+        .ok_or_else(|| DoorError::params("visibility: public, parent-only, scope or system"))
 }
 
 /// The states that any of the vocabularies has, and those that agents make up for themselves.
-fn check_state(state: &str) -> Result<(), Failure> {
+fn check_state(state: &str) -> Result<(), DoorError> {
     let known = matches!(
         state,
         "registered"
@@ -107,7 +107,7 @@ fn check_state(state: &str) -> Result<(), Failure> {
     if known || own {
         return Ok(());
     }
-    Err(Failure::new(codes::STATE_INVALID, format!("{state:?} is not a state; make up your own as x-…")))
+    Err(DoorError::new(codes::STATE_INVALID, format!("{state:?} is not a state; make up your own as x-…")))
 }
 
 /// `map/agents/register`.
@@ -137,11 +137,11 @@ async fn left_behind(
     at: &Connection,
     session: &Session,
     identity: Option<&Value>,
-) -> Result<Option<AgentId>, Failure> {
-    let Some(wanted) = identity.and_then(roster::persistent_id).map(str::to_owned) else {
+) -> Result<Option<AgentId>, DoorError> {
+    let Some(wanted) = identity.and_then(agent_list::persistent_id).map(str::to_owned) else {
         return Ok(None);
     };
-    let known = at.engine.read(move |view| roster::with_persistent_id(view, wanted));
+    let known = at.engine.read(move |view| agent_list::with_persistent_id(view, wanted));
     let found = known.await?.into_iter().find(|agent| may_reclaim(at, session, agent));
     Ok(found.map(|agent| agent.id))
 }
@@ -162,7 +162,7 @@ pub(super) async fn come_back(
     at: &mut Connection,
     session: &Arc<Session>,
     register: Register,
-) -> Result<Entered, Failure> {
+) -> Result<Entered, DoorError> {
     let (None, Some(name)) = (&register.id, &register.name) else {
         return enter(at, session, register, false).await;
     };
@@ -190,14 +190,14 @@ pub(super) async fn enter(
     session: &Arc<Session>,
     mut register: Register,
     only: bool,
-) -> Result<Entered, Failure> {
+) -> Result<Entered, DoorError> {
     if session.agents().len() >= MAX_AGENTS {
-        return Err(Failure::new(
+        return Err(DoorError::new(
             codes::QUOTA_EXCEEDED,
             format!("a session has at most {MAX_AGENTS} agents"),
         ));
     }
-    let line = session.line().ok_or_else(|| Failure::denied("agents need a connection"))?;
+    let line = session.line().ok_or_else(|| DoorError::denied("agents need a connection"))?;
     let mut caller = session.caller_as(session.participant.clone());
     register.owner = Some(session.participant.clone());
     register.bearer = Some(session.identity.bearer());
@@ -205,7 +205,7 @@ pub(super) async fn enter(
     let _claim = match &register.id {
         Some(id) => {
             let taken = || Refusal::AgentExists { agent: id.clone() };
-            Some(at.hall.clone().claim(id).ok_or_else(taken)?)
+            Some(at.registry.clone().claim(id).ok_or_else(taken)?)
         }
         None => None,
     };
@@ -234,7 +234,7 @@ pub(super) async fn enter(
                 }
             }
             Some(agent) => return Err(Refusal::AgentExists { agent: agent.id }.into()),
-            None if only => return Err(Failure::no_agent(id.as_str())),
+            None if only => return Err(DoorError::no_agent(id.as_str())),
             None => {}
         }
     }
@@ -244,7 +244,7 @@ pub(super) async fn enter(
     let mut previous_session = None;
     if resumed {
         // Whoever had it before must not take it away when its own time is over.
-        for other in at.hall.sessions().iter().filter(|other| other.id != session.id && other.owns(&id)) {
+        for other in at.registry.sessions().iter().filter(|other| other.id != session.id && other.owns(&id)) {
             other.remove_agent(&id);
             previous_session = Some(other.id.clone());
         }
@@ -271,7 +271,7 @@ fn keep_policy(register: &mut Register, policy: Policy, says_another: bool) {
 }
 
 /// Stands behind an agent of the session again that was orphaned while the session was away.
-pub(super) async fn adopt(at: &Connection, session: &Session, id: &AgentId) -> Result<(), Failure> {
+pub(super) async fn adopt(at: &Connection, session: &Session, id: &AgentId) -> Result<(), DoorError> {
     let asked = id.clone();
     let found = at.engine.read(move |view| Ok(view.agent(&Caller::office(), &asked).ok())).await?;
     // The name may have gone to somebody else since.
@@ -291,7 +291,7 @@ pub(super) async fn adopt(at: &Connection, session: &Session, id: &AgentId) -> R
 
 /// Whether an agent without a connection may be handed to this session.
 fn may_reclaim(at: &Connection, session: &Session, agent: &Agent) -> bool {
-    if at.engine.is_attached(&agent.id) || at.hall.is_not_receiving(&agent.id) {
+    if at.engine.is_attached(&agent.id) || at.registry.is_not_receiving(&agent.id) {
         return false;
     }
     if session.identity.name == agent.id {
@@ -337,7 +337,7 @@ pub(super) async fn unregister(
     let id = from_wire::agent(&one.agent_id)?;
     let verb = Unregister { agent: id.clone(), reason: one.reason, cause: None };
     let agent = at.engine.submit(&session.caller_for(&id), verb).await?;
-    at.hall.forget_agent(session, &id);
+    at.registry.forget_agent(session, &id);
     Ok(json!({ "agent": to_wire::agent(&agent), "unregistered": true, "success": true }).into())
 }
 
@@ -482,13 +482,18 @@ pub(super) async fn spawn(at: &mut Connection, session: &Arc<Session>, given: Op
 
 /// The caller that may steer an agent: with the right to, the server's, for agents that the session sees. Without it the
 /// session may steer its own agents and those below them; any other is refused alike, whether it exists or not.
-async fn steering(at: &Connection, session: &Session, id: &AgentId, switch: &str) -> Result<Caller, Failure> {
+async fn steering(
+    at: &Connection,
+    session: &Session,
+    id: &AgentId,
+    switch: &str,
+) -> Result<Caller, DoorError> {
     let (caller, seen) = (session.caller_for(id), id.clone());
     let found = at.engine.read(move |view| view.agent(&caller, &seen)).await;
     match (session.may("lifecycle", switch), found) {
         (true, found) => found.map(|_| session.steering()).map_err(Into::into),
         (false, Err(EngineError::Refused(Refusal::NoSuchAgent { .. }))) => {
-            Err(Failure::denied(format!("not allowed: lifecycle.{switch}")))
+            Err(DoorError::denied(format!("not allowed: lifecycle.{switch}")))
         }
         (false, found) => found.map(|_| session.caller_for(id)).map_err(Into::into),
     }

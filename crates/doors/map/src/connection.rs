@@ -13,13 +13,13 @@ use posthaste_wire::rpc::{self, Item, Message, RequestId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::errors::Failure;
-use super::hall::Hall;
+use super::errors::DoorError;
 use super::outbox::Outbox;
+use super::registry::SessionRegistry;
 use super::session::{Dialect, Session};
 use super::{
-    HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, TAKEN_AT_ONCE, farewell, hello, methods, stale,
-    warden,
+    HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, TAKEN_AT_ONCE, connect, disconnect, methods,
+    stale, token_watch,
 };
 use crate::Door;
 use posthaste_host::caller::{Identity, Pass};
@@ -68,7 +68,7 @@ impl From<String> for Answer {
     }
 }
 
-pub(super) type Outcome = Result<Answer, Failure>;
+pub(super) type Outcome = Result<Answer, DoorError>;
 
 /// How a call is answered.
 pub(super) enum Reply {
@@ -110,9 +110,9 @@ pub(super) type Known = (Identity, Option<Pass>);
 
 /// What a connection has and does. Everything a method needs is reached from here.
 pub(super) struct Connection {
-    pub(super) shared: Door,
+    pub(super) door: Door,
     pub(super) engine: Engine,
-    pub(super) hall: Arc<Hall>,
+    pub(super) registry: Arc<SessionRegistry>,
     pub(super) line: Line,
     /// Who it is; nobody before it has said so.
     pub(super) identity: Option<Identity>,
@@ -126,7 +126,7 @@ pub(super) struct Connection {
     /// The vocabulary of its session, or of the last one it had.
     pub(super) dialect: Dialect,
     /// What it said in its greeting, while it still has to say who it is.
-    pub(super) greeting: Option<Box<hello::Greeting>>,
+    pub(super) greeting: Option<Box<connect::Greeting>>,
     /// Whoever may begin once the answer to the call at hand has been sent: a subscription's first event must not
     /// come before the peer has heard the subscription's name.
     pub(super) go: Vec<oneshot::Sender<()>>,
@@ -140,29 +140,29 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(
-        shared: Door,
+        door: Door,
         engine: Engine,
         known: Option<Known>,
         address: Option<IpAddr>,
         line: Line,
     ) -> Self {
-        let hall = shared.halls().of(engine.realm());
-        if hall.is_new() {
-            tokio::spawn(stale::resolve(shared.clone(), engine.clone()));
+        let registry = door.registries().of(engine.realm());
+        if registry.is_new() {
+            tokio::spawn(stale::resolve(door.clone(), engine.clone()));
         }
         let (bucket, engine) = match &known {
             Some((identity, pass)) => (
-                shared.bucket_of(&engine, identity, pass.as_ref()),
-                shared.engine_for(&engine, identity, pass.as_ref()),
+                door.bucket_of(&engine, identity, pass.as_ref()),
+                door.engine_for(&engine, identity, pass.as_ref()),
             ),
-            None => (shared.bucket_of_address(address), engine),
+            None => (door.bucket_of_address(address), engine),
         };
         let (identity, token) = known.unzip();
         Self {
             bucket,
-            shared,
+            door,
             engine,
-            hall,
+            registry,
             line,
             identity,
             token: token.flatten(),
@@ -178,10 +178,10 @@ impl Connection {
     }
 
     /// A connection for one request, which nothing can be sent back on but the answer.
-    pub(super) fn passing(shared: Door, engine: Engine, known: Known, session: Arc<Session>) -> Self {
+    pub(super) fn passing(door: Door, engine: Engine, known: Known, session: Arc<Session>) -> Self {
         let (out, _) = Outbox::queue();
         let line = Line::new(out, CancellationToken::new());
-        Self { session: Some(session), ..Self::new(shared, engine, Some(known), None, line) }
+        Self { session: Some(session), ..Self::new(door, engine, Some(known), None, line) }
     }
 
     /// The line as a session gets it: it ends with the connection, or with the session before that.
@@ -198,7 +198,7 @@ impl Connection {
         let Some(token) = self.token.clone() else { return };
         let watch = self.line.stop.child_token();
         self.watch = Some((token.clone(), watch.clone().drop_guard()));
-        self.go.push(warden::watch(&self.shared, &self.engine, token, watch, self.line.clone()));
+        self.go.push(token_watch::watch(&self.door, &self.engine, token, watch, self.line.clone()));
     }
 
     /// Waits until what the peer has said before is in the books: it need not wait for answers to find what it wrote.
@@ -252,7 +252,7 @@ impl Connection {
         self.line.stop.cancel();
         // Boxed, like all that is rare: a connection that only waits should be small.
         if let Some(session) = self.session.take() {
-            Box::pin(farewell::leave(&self.shared, &self.engine, &self.hall, session)).await;
+            Box::pin(disconnect::leave(&self.door, &self.engine, &self.registry, session)).await;
         }
     }
 

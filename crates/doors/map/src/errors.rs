@@ -9,7 +9,7 @@ use serde_json::value::to_raw_value;
 
 /// Why a call failed.
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
+pub(super) struct DoorError {
     pub(super) code: i64,
     pub(super) message: String,
     /// The engine's word for it, for programs that know more than MAP's numbers.
@@ -18,7 +18,7 @@ pub(super) struct Failure {
     wait: Option<u64>,
 }
 
-impl Failure {
+impl DoorError {
     pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), word: None, wait: None }
     }
@@ -68,7 +68,7 @@ impl Failure {
     }
 }
 
-impl From<EngineError> for Failure {
+impl From<EngineError> for DoorError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Refused(refusal) => refusal.into(),
@@ -77,7 +77,7 @@ impl From<EngineError> for Failure {
     }
 }
 
-impl From<Fault> for Failure {
+impl From<Fault> for DoorError {
     fn from(fault: Fault) -> Self {
         let code = match &fault {
             Fault::Closing => codes::RESOURCE_EXHAUSTED,
@@ -93,7 +93,7 @@ impl From<Fault> for Failure {
     }
 }
 
-impl From<Refusal> for Failure {
+impl From<Refusal> for DoorError {
     fn from(refusal: Refusal) -> Self {
         let code = named_code(&refusal).unwrap_or_else(|| class_code(refusal.class()));
         Self { word: Some(refusal.word()), ..Self::new(code, refusal.to_string()) }
@@ -145,25 +145,25 @@ fn class_code(class: RefusalClass) -> i64 {
     }
 }
 
-impl From<IdError> for Failure {
+impl From<IdError> for DoorError {
     fn from(error: IdError) -> Self {
         Refusal::from(error).into()
     }
 }
 
-impl From<ErrorObject> for Failure {
+impl From<ErrorObject> for DoorError {
     fn from(error: ErrorObject) -> Self {
         Self::new(error.code, error.message)
     }
 }
 
-impl From<AddressError> for Failure {
+impl From<AddressError> for DoorError {
     fn from(error: AddressError) -> Self {
         Self::params(error)
     }
 }
 
-impl From<FilterError> for Failure {
+impl From<FilterError> for DoorError {
     fn from(error: FilterError) -> Self {
         Self::params(error)
     }
@@ -171,6 +171,6 @@ impl From<FilterError> for Failure {
 
 /// What the door answers to a refusal, as one line, for the test that pins the answers of all doors.
 pub fn refused(refusal: Refusal) -> String {
-    let ErrorObject { code, message, data } = Failure::from(EngineError::from(refusal)).object();
+    let ErrorObject { code, message, data } = DoorError::from(EngineError::from(refusal)).object();
     format!("{code} {} {message}", data.unwrap())
 }

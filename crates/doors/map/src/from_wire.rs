@@ -16,47 +16,47 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::session::fresh;
 
 /// The parameters of a call, which are an object; none is an empty one.
-pub(super) fn params<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, Failure> {
+pub(super) fn params<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, DoorError> {
     borrowed(given)
 }
 
 /// The same for parameters that stay the text they are.
-pub(super) fn borrowed<'a, T: Deserialize<'a>>(given: Option<&'a RawValue>) -> Result<T, Failure> {
+pub(super) fn borrowed<'a, T: Deserialize<'a>>(given: Option<&'a RawValue>) -> Result<T, DoorError> {
     let text = given.map_or("{}", RawValue::get);
     // serde would also take an array for the members in order.
     if !text.starts_with('{') {
-        return Err(Failure::params("the parameters are an object"));
+        return Err(DoorError::params("the parameters are an object"));
     }
-    serde_json::from_str(text).map_err(Failure::params)
+    serde_json::from_str(text).map_err(DoorError::params)
 }
 
 /// A page size: absent is the usual one, zero or less is a mistake.
-pub(super) fn limit(given: Option<&Value>, usual: usize, most: usize) -> Result<usize, Failure> {
+pub(super) fn limit(given: Option<&Value>, usual: usize, most: usize) -> Result<usize, DoorError> {
     match given {
         None | Some(Value::Null) => Ok(usual),
         Some(value) => match value.as_u64().and_then(|limit| usize::try_from(limit).ok()) {
-            Some(0) | None => Err(Failure::params("limit: a whole number of at least 1")),
+            Some(0) | None => Err(DoorError::params("limit: a whole number of at least 1")),
             Some(limit) => Ok(limit.min(most)),
         },
     }
 }
 
-pub(super) fn agent(text: &str) -> Result<AgentId, Failure> {
+pub(super) fn agent(text: &str) -> Result<AgentId, DoorError> {
     Ok(AgentId::new(text)?)
 }
 
-pub(super) fn scope(text: &str) -> Result<ScopeId, Failure> {
+pub(super) fn scope(text: &str) -> Result<ScopeId, DoorError> {
     Ok(ScopeId::new(text)?)
 }
 
 /// A conversation's name. One that cannot be a name is the name of none.
-pub(super) fn conversation(text: &str) -> Result<ConversationId, Failure> {
+pub(super) fn conversation(text: &str) -> Result<ConversationId, DoorError> {
     ConversationId::new(text).map_err(|_| {
-        Failure::new(
+        DoorError::new(
             posthaste_wire::map::codes::CONVERSATION_NOT_FOUND,
             "there is no conversation of that name",
         )
@@ -64,12 +64,12 @@ pub(super) fn conversation(text: &str) -> Result<ConversationId, Failure> {
 }
 
 /// An agent that a list is narrowed to. What cannot be a name is the name of nobody, and the list is empty.
-pub(super) fn sought_agent(text: &str) -> Result<AgentId, Failure> {
+pub(super) fn sought_agent(text: &str) -> Result<AgentId, DoorError> {
     agent(text).or_else(|_| agent(&fresh("nobody-")))
 }
 
 /// The same for a conversation.
-pub(super) fn sought_conversation(text: &str) -> Result<ConversationId, Failure> {
+pub(super) fn sought_conversation(text: &str) -> Result<ConversationId, DoorError> {
     conversation(text).or_else(|_| conversation(&fresh("conv-")))
 }
 
@@ -114,7 +114,7 @@ pub(super) fn priority_word(word: &str) -> Option<Priority> {
 }
 
 /// Who may read a turn.
-pub(super) fn visibility(given: Option<&Value>) -> Result<Option<TurnVisibility>, Failure> {
+pub(super) fn visibility(given: Option<&Value>) -> Result<Option<TurnVisibility>, DoorError> {
     #[derive(Deserialize)]
     struct Written {
         #[serde(rename = "type")]
@@ -126,22 +126,22 @@ pub(super) fn visibility(given: Option<&Value>) -> Result<Option<TurnVisibility>
     }
     let written: Written = match given {
         None | Some(Value::Null) => return Ok(None),
-        Some(value @ Value::Object(_)) => Written::deserialize(value).map_err(Failure::params)?,
-        Some(_) => return Err(Failure::params("visibility: an object with a type")),
+        Some(value @ Value::Object(_)) => Written::deserialize(value).map_err(DoorError::params)?,
+        Some(_) => return Err(DoorError::params("visibility: an object with a type")),
     };
     Ok(Some(match written.kind.as_str() {
         "all" => TurnVisibility::All,
         "private" => TurnVisibility::Private,
         "internal" => TurnVisibility::Internal,
         "participants" => {
-            let ids = written.ids.ok_or_else(|| Failure::params("visibility: ids are missing"))?;
+            let ids = written.ids.ok_or_else(|| DoorError::params("visibility: ids are missing"))?;
             TurnVisibility::Agents(ids.iter().map(|id| agent(id)).collect::<Result<_, _>>()?)
         }
         "role" => {
-            let roles = written.roles.ok_or_else(|| Failure::params("visibility: roles are missing"))?;
+            let roles = written.roles.ok_or_else(|| DoorError::params("visibility: roles are missing"))?;
             TurnVisibility::Roles(roles.iter().map(|role| mail_role(role)).collect::<Result<_, _>>()?)
         }
-        _ => return Err(Failure::params("visibility: all, participants, role, private or internal")),
+        _ => return Err(DoorError::params("visibility: all, participants, role, private or internal")),
     }))
 }
 
@@ -168,13 +168,13 @@ struct WrittenPermissions {
 }
 
 impl WrittenInvitee {
-    pub(super) fn read(&self) -> Result<Invitee, Failure> {
+    pub(super) fn read(&self) -> Result<Invitee, DoorError> {
         let may = self.permissions.clone().unwrap_or_default();
         let history = match &may.history_access {
             None => None,
             Some(word) => Some(
                 HistoryAccess::from_word(word)
-                    .ok_or_else(|| Failure::params("historyAccess: none, from-join or full"))?,
+                    .ok_or_else(|| DoorError::params("historyAccess: none, from-join or full"))?,
             ),
         };
         Ok(Invitee {
@@ -194,15 +194,15 @@ impl WrittenInvitee {
 }
 
 /// The parts one can play in a conversation.
-pub(super) fn mail_role(word: &str) -> Result<String, Failure> {
+pub(super) fn mail_role(word: &str) -> Result<String, DoorError> {
     match word {
         "initiator" | "assistant" | "worker" | "observer" | "moderator" => Ok(word.to_owned()),
-        _ => Err(Failure::params("role: initiator, assistant, worker, observer or moderator")),
+        _ => Err(DoorError::params("role: initiator, assistant, worker, observer or moderator")),
     }
 }
 
 /// A value as its sender wrote it, if every reader can hold it.
-pub(super) fn raw_json(field: &'static str, value: &RawValue) -> Result<Json, Failure> {
+pub(super) fn raw_json(field: &'static str, value: &RawValue) -> Result<Json, DoorError> {
     Ok(Json::from_raw(value).map_err(|why| Refusal::BadJson { field, why })?)
 }
 

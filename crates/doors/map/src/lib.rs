@@ -6,18 +6,19 @@
 //! and events are spelled.
 
 mod addresses;
+mod agent_list;
 mod agents;
 mod capabilities;
+mod connect;
 mod connection;
+mod disconnect;
 mod door;
 mod errors;
 mod events;
-mod farewell;
 mod federation;
 mod filters;
 mod from_wire;
-mod hall;
-mod hello;
+mod heartbeat;
 mod http;
 mod letters;
 mod mail;
@@ -25,12 +26,11 @@ mod methods;
 mod outbox;
 mod overrides;
 mod paths;
-mod roster;
+mod registry;
 mod scopes;
 mod send;
 mod session;
 mod sessions;
-mod signs;
 mod spelling;
 mod sse;
 mod stale;
@@ -40,8 +40,8 @@ mod structure;
 mod subscription;
 mod tasks;
 mod to_wire;
+mod token_watch;
 mod turns;
-mod warden;
 mod ws;
 
 #[doc(hidden)]

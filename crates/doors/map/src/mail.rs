@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Outcome};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire::{
     self, WrittenInvitee, object, object_or_default, or_default, params, some_object, some_objects,
 };
@@ -55,7 +55,7 @@ pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: O
     let asked: CreateParams = params(given)?;
     let kind = asked.kind.unwrap_or_else(|| "multi-agent".to_owned());
     if !TYPES.contains(&kind.as_str()) {
-        return Err(Failure::params("type: user-session, agent-task, multi-agent or mixed"));
+        return Err(DoorError::params("type: user-session, agent-task, multi-agent or mixed"));
     }
     let first = match asked.initial_turn {
         None => None,
@@ -134,7 +134,7 @@ pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Opti
         some => Some(from_wire::limit(some.as_ref(), 10, 1000)?),
     };
     if recent.is_some() && !may_look_back(session) {
-        return Err(Failure::new(codes::MAIL_PERMISSION_DENIED, "not allowed: mail.canViewHistory"));
+        return Err(DoorError::new(codes::MAIL_PERMISSION_DENIED, "not allowed: mail.canViewHistory"));
     }
     let caller = session.mail_caller();
     let page = at.engine.limits().page;
@@ -224,12 +224,12 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
         .iter()
         .map(|word| {
             ConversationStatus::from_word(word)
-                .ok_or_else(|| Failure::params("status: active, paused, completed, failed or archived"))
+                .ok_or_else(|| DoorError::params("status: active, paused, completed, failed or archived"))
         })
         .collect::<Result<_, _>>()?;
     let kinds = Words::list(filter.kinds);
     if kinds.iter().any(|kind| !TYPES.contains(&kind.as_str())) {
-        return Err(Failure::params("type: user-session, agent-task, multi-agent or mixed"));
+        return Err(DoorError::params("type: user-session, agent-task, multi-agent or mixed"));
     }
     let query = ConversationQuery {
         kinds,
@@ -240,7 +240,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
         created_before: filter.created_before,
         newest_first: false,
         cursor: cursor
-            .map(|cursor| cursor.parse().map_err(|_| Failure::params("cursor: not one of ours")))
+            .map(|cursor| cursor.parse().map_err(|_| DoorError::params("cursor: not one of ours")))
             .transpose()?,
         limit: from_wire::limit(limit.as_ref(), 50, 1000)?,
     };
@@ -391,7 +391,7 @@ fn check_point(view: &View<'_>, caller: &Caller, id: &ConversationId, turn: Turn
 }
 
 /// What to catch up with: what came after a turn or a time, or else what came last.
-fn catch_up_query(catch_up: &CatchUp) -> Result<TurnQuery, Failure> {
+fn catch_up_query(catch_up: &CatchUp) -> Result<TurnQuery, DoorError> {
     let limit = from_wire::limit(catch_up.limit.as_ref(), 50, 1000)?;
     let mut query = TurnQuery { limit, ..TurnQuery::default() };
     match &catch_up.from {
@@ -401,7 +401,7 @@ fn catch_up_query(catch_up: &CatchUp) -> Result<TurnQuery, Failure> {
         Some(Value::String(turn)) => query.after = Some(from_wire::turn(turn)),
         // A time that cannot be read is no leave to give everything.
         Some(time) => {
-            let wrong = || Failure::params("catchUp.from: a turn or a time in whole milliseconds");
+            let wrong = || DoorError::params("catchUp.from: a turn or a time in whole milliseconds");
             query.after_time = Some(time.as_i64().ok_or_else(wrong)?);
         }
     }

@@ -6,10 +6,10 @@ use posthaste_wire::map::codes;
 use serde_json::value::RawValue;
 
 use super::connection::{Connection, Outcome, Reply};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::session::Session;
 use super::{
-    agents, federation, hello, mail, roster, scopes, send, sessions, streams, structure, tasks, turns,
+    agent_list, agents, connect, federation, mail, scopes, send, sessions, streams, structure, tasks, turns,
 };
 
 /// Everything that can be called.
@@ -201,31 +201,31 @@ fn is_about_the_flow(method: Method) -> bool {
 }
 
 /// Refuses what the session may not do: by its capabilities, or because ACP's extension methods have no room for it.
-fn check(session: &Session, method: Method, by_extension: bool) -> Result<(), Failure> {
+fn check(session: &Session, method: Method, by_extension: bool) -> Result<(), DoorError> {
     if let Some((group, switch)) = need(method)
         && !session.may(group, switch)
     {
         let code = if group == "mail" { codes::MAIL_PERMISSION_DENIED } else { codes::PERMISSION_DENIED };
-        return Err(Failure::new(code, format!("not allowed: {group}.{switch}")));
+        return Err(DoorError::new(code, format!("not allowed: {group}.{switch}")));
     }
     // These carry messages, too.
     let carries = matches!(method, Method::Broadcast | Method::Inject | Method::FederationRoute);
     if carries && !session.may("messaging", "canSend") {
-        return Err(Failure::denied("not allowed: messaging.canSend"));
+        return Err(DoorError::denied("not allowed: messaging.canSend"));
     }
     let scopes_are_read_only = session.is_compat() || by_extension;
     match method {
         Method::CreateScope | Method::DeleteScope | Method::JoinScope | Method::LeaveScope
             if scopes_are_read_only =>
         {
-            Err(Failure::denied("scopes can only be listed in acp-compat mode"))
+            Err(DoorError::denied("scopes can only be listed in acp-compat mode"))
         }
         Method::Relatives(_) if session.is_compat() => Err(structure::flat_only()),
         Method::FederationConnect | Method::FederationRoute if session.is_compat() => {
             Err(federation::not_in_compat())
         }
         Method::Register | Method::Spawn if session.is_compat() => {
-            Err(Failure::denied("a session of acp-compat mode has one agent"))
+            Err(DoorError::denied("a session of acp-compat mode has one agent"))
         }
         _ => Ok(()),
     }
@@ -234,13 +234,13 @@ fn check(session: &Session, method: Method, by_extension: bool) -> Result<(), Fa
 /// Answers a call.
 pub(super) async fn call(connection: &mut Connection, name: &str, params: Option<&RawValue>) -> Reply {
     if let Some(wait) = connection.bucket.take().wait {
-        return Reply::Ready(Err(Failure::too_often(wait)));
+        return Reply::Ready(Err(DoorError::too_often(wait)));
     }
     match name {
-        "map/connect" => return Box::pin(hello::connect(connection, params)).await.into(),
-        "map/initialize" => return Box::pin(hello::initialize(connection, params)).await.into(),
-        "map/authenticate" => return Box::pin(hello::authenticate(connection, params)).await.into(),
-        "map/auth/refresh" => return Box::pin(hello::refresh(connection, params)).await.into(),
+        "map/connect" => return Box::pin(connect::connect(connection, params)).await.into(),
+        "map/initialize" => return Box::pin(connect::initialize(connection, params)).await.into(),
+        "map/authenticate" => return Box::pin(connect::authenticate(connection, params)).await.into(),
+        "map/auth/refresh" => return Box::pin(connect::refresh(connection, params)).await.into(),
         _ => {}
     }
     match answer(connection, name, params).await {
@@ -253,33 +253,33 @@ async fn answer(
     connection: &mut Connection,
     name: &str,
     params: Option<&RawValue>,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let identity = connection.identity.clone().ok_or_else(|| {
-        Failure::new(
+        DoorError::new(
             codes::AUTH_REQUIRED,
             "say who you are first: map/connect with auth, or map/authenticate",
         )
     })?;
     if name.starts_with(posthaste_wire::control::PREFIX) {
         connection.settle().await;
-        let call = connection.shared.own_methods().call(&connection.engine, &identity, name, params);
+        let call = connection.door.own_methods().call(&connection.engine, &identity, name, params);
         let result = call.await;
         return Ok(Reply::Ready(match result {
             Ok(result) => Ok(super::connection::Answer(result.get().to_owned())),
-            Err(error) => Err(Failure::new(error.code, error.message)),
+            Err(error) => Err(DoorError::new(error.code, error.message)),
         }));
     }
-    if name.starts_with("mail/") && !connection.shared.keeps_mail() {
-        return Err(Failure::new(codes::MAIL_NOT_ENABLED, "this office keeps no mail"));
+    if name.starts_with("mail/") && !connection.door.keeps_mail() {
+        return Err(DoorError::new(codes::MAIL_NOT_ENABLED, "this office keeps no mail"));
     }
     let (by_extension, plain) = match name.strip_prefix("_map/") {
         Some(rest) => (true, Cow::Owned(format!("map/{rest}"))),
         None => (false, Cow::Borrowed(name)),
     };
-    let method = find(&plain).ok_or_else(|| Failure::no_method(name))?;
+    let method = find(&plain).ok_or_else(|| DoorError::no_method(name))?;
     let session = match &connection.session {
         Some(session) => session.clone(),
-        None => Box::pin(hello::session(connection)).await?,
+        None => Box::pin(connect::session(connection)).await?,
     };
     session.review(&connection.engine).await?;
     check(&session, method, by_extension)?;
@@ -321,7 +321,7 @@ async fn now(
         Method::Replay => streams::replay(at, session, params).await,
         Method::Register => agents::register(at, session, params).await,
         Method::Unregister => agents::unregister(at, session, params).await,
-        Method::ListAgents => roster::list(at, session, params).await,
+        Method::ListAgents => agent_list::list(at, session, params).await,
         Method::GetAgent => agents::get(at, session, params).await,
         Method::UpdateAgent => agents::update(at, session, params).await,
         Method::Spawn => agents::spawn(at, session, params).await,
@@ -373,6 +373,6 @@ async fn now(
         | Method::Inject
         | Method::FederationConnect
         | Method::FederationRoute
-        | Method::MailTurn => Err(Failure::no_method("")),
+        | Method::MailTurn => Err(DoorError::no_method("")),
     }
 }

@@ -3,22 +3,24 @@
 use posthaste_engine::nouns::{AgentSet, Bounds, ScopeSet};
 use serde_json::{Map, Value, json};
 
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire as read;
 
 /// Reads overrides; groups that are not given stay as they are.
-pub(super) fn from_wire(given: &Value) -> Result<Bounds, Failure> {
-    let Value::Object(groups) = given else { return Err(Failure::params("permissionOverrides: an object")) };
+pub(super) fn from_wire(given: &Value) -> Result<Bounds, DoorError> {
+    let Value::Object(groups) = given else {
+        return Err(DoorError::params("permissionOverrides: an object"));
+    };
     for group in ["canSee", "canMessage", "acceptsFrom"] {
         if !matches!(groups.get(group), None | Some(Value::Null | Value::Object(_))) {
-            return Err(Failure::params(format!("permissionOverrides.{group}: an object")));
+            return Err(DoorError::params(format!("permissionOverrides.{group}: an object")));
         }
     }
     let part = |group: &str, name: &str| groups.get(group).and_then(|group| group.get(name));
     let structure = match part("canSee", "structure") {
         None | Some(Value::Null) => None,
         Some(Value::String(word)) if ["full", "local", "none"].contains(&word.as_str()) => Some(word.clone()),
-        Some(_) => return Err(Failure::params("canSee.structure: full, local or none")),
+        Some(_) => return Err(DoorError::params("canSee.structure: full, local or none")),
     };
     Ok(Bounds {
         sees: circle(part("canSee", "agents"))?,
@@ -53,9 +55,9 @@ pub(super) fn to_wire(bounds: &Bounds) -> Value {
     Value::Object(out)
 }
 
-fn circle(given: Option<&Value>) -> Result<Option<AgentSet>, Failure> {
+fn circle(given: Option<&Value>) -> Result<Option<AgentSet>, DoorError> {
     let wrong =
-        || Failure::params("permissionOverrides: all, hierarchy, scoped, direct, none or {include: […]}");
+        || DoorError::params("permissionOverrides: all, hierarchy, scoped, direct, none or {include: […]}");
     Ok(match given {
         None | Some(Value::Null) => None,
         Some(Value::String(word)) => Some(match word.as_str() {
@@ -72,8 +74,8 @@ fn circle(given: Option<&Value>) -> Result<Option<AgentSet>, Failure> {
     })
 }
 
-fn scope_circle(given: Option<&Value>) -> Result<Option<ScopeSet>, Failure> {
-    let wrong = || Failure::params("permissionOverrides: all, member, none or {include: […]}");
+fn scope_circle(given: Option<&Value>) -> Result<Option<ScopeSet>, DoorError> {
+    let wrong = || DoorError::params("permissionOverrides: all, member, none or {include: […]}");
     Ok(match given {
         None | Some(Value::Null) => None,
         Some(Value::String(word)) => Some(match word.as_str() {
@@ -88,7 +90,7 @@ fn scope_circle(given: Option<&Value>) -> Result<Option<ScopeSet>, Failure> {
     })
 }
 
-fn included(value: &Value, wrong: impl Fn() -> Failure) -> Result<Vec<&str>, Failure> {
+fn included(value: &Value, wrong: impl Fn() -> DoorError) -> Result<Vec<&str>, DoorError> {
     let list = value.get("include").and_then(Value::as_array).ok_or_else(&wrong)?;
     list.iter().map(|id| id.as_str().ok_or_else(&wrong)).collect()
 }

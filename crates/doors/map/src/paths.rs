@@ -11,9 +11,9 @@ use crate::Door;
 use posthaste_host::http::errors::answer;
 
 /// Opens the door to a WebSocket; there is nothing else here.
-pub async fn elsewhere(State(shared): State<Door>, request: Request) -> Response {
+pub async fn elsewhere(State(door): State<Door>, request: Request) -> Response {
     if is_socket(&request) {
-        return ws::open.call(request, shared).await;
+        return ws::open.call(request, door).await;
     }
     answer(StatusCode::NOT_FOUND, "not_found", "there is no door here")
 }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Outcome};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire::{self, params};
 use super::session::{Session, fresh};
 use super::to_wire;
@@ -37,12 +37,16 @@ struct CreateParams {
 }
 
 /// One of a closed set of words.
-fn word<T>(name: &str, given: Option<&str>, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Failure> {
+fn word<T>(
+    name: &str,
+    given: Option<&str>,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, DoorError> {
     match given {
         None => Ok(None),
         Some(word) => read(word)
             .map(Some)
-            .ok_or_else(|| Failure::params(format!("{name}: {word:?} is not one of its words"))),
+            .ok_or_else(|| DoorError::params(format!("{name}: {word:?} is not one of its words"))),
     }
 }
 
@@ -156,11 +160,11 @@ pub(super) async fn leave(at: &mut Connection, session: &Arc<Session>, given: Op
 }
 
 /// Whose membership it is about. One's own agents come and go; bringing in and putting out others is managing.
-fn member(session: &Session, one: &One) -> Result<AgentId, Failure> {
+fn member(session: &Session, one: &One) -> Result<AgentId, DoorError> {
     let Some(id) = &one.agent_id else { return Ok(session.actor()) };
     let agent = from_wire::agent(id)?;
     if !session.owns(&agent) && !session.may("scopes", "canManageScopes") {
-        return Err(Failure::denied("not allowed: scopes.canManageScopes"));
+        return Err(DoorError::denied("not allowed: scopes.canManageScopes"));
     }
     Ok(agent)
 }

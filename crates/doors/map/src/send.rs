@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 
 use super::addresses::{self, Recipients};
 use super::connection::{Answer, Connection, Reply};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire::{self, borrowed, or_default, params};
-use super::hall::Hall;
+use super::registry::SessionRegistry;
 use super::session::{Session, fresh};
-use super::{federation, hello, to_wire};
+use super::{connect, federation, to_wire};
 
 /// How long `map/request` waits for its answer unless told otherwise, and at most.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -96,24 +96,24 @@ pub(super) async fn send(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let given: SendParams<'_> = borrowed(given)?;
-    let to = given.to.ok_or_else(|| Failure::params("to: whom the message is for"))?;
+    let to = given.to.ok_or_else(|| DoorError::params("to: whom the message is for"))?;
     let recipients = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
     let broadcast =
         recipients.local.iter().any(|one| matches!(one, nouns::Address::Kind(_) | nouns::Address::All));
     if broadcast && !session.may("messaging", "canBroadcast") {
-        return Err(Failure::denied("not allowed: messaging.canBroadcast"));
+        return Err(DoorError::denied("not allowed: messaging.canBroadcast"));
     }
     post(at, session, &given, recipients, best_effort).await
 }
 
 /// Removes named recipients that are connected but receive no messages; the response lists them as failed. Refuses the
 /// message if no recipient is left.
-fn leave_out_not_receiving(at: &Connection, recipients: &mut Recipients) -> Result<Vec<AgentId>, Failure> {
+fn leave_out_not_receiving(at: &Connection, recipients: &mut Recipients) -> Result<Vec<AgentId>, DoorError> {
     let mut not_receiving = Vec::new();
     recipients.local.retain(|address| match address {
-        nouns::Address::Agent(agent) if at.hall.is_not_receiving(agent) => {
+        nouns::Address::Agent(agent) if at.registry.is_not_receiving(agent) => {
             if !not_receiving.contains(agent) {
                 not_receiving.push(agent.clone());
             }
@@ -129,8 +129,8 @@ fn leave_out_not_receiving(at: &Connection, recipients: &mut Recipients) -> Resu
     }
 }
 
-fn gets_nothing(agent: &AgentId) -> Failure {
-    Failure::denied(format!("{agent} gets no messages: its messaging.canReceive is off"))
+fn gets_nothing(agent: &AgentId) -> DoorError {
+    DoorError::denied(format!("{agent} gets no messages: its messaging.canReceive is off"))
 }
 
 /// `map/broadcast`.
@@ -139,7 +139,7 @@ pub(super) async fn broadcast(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let to = to_wire::raw(r#"{"broadcast":true}"#.to_owned());
     let given = SendParams { to: Some(&to), ..borrowed(given)? };
     let recipients = addresses::resolve(at, session, vec![Address::Broadcast]).await?;
@@ -163,7 +163,7 @@ pub(super) async fn send_to_scope(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let asked: ScopeParams = params(given)?;
     let to = to_wire::raw(json!({ "scope": asked.scope_id }).to_string());
     let given = SendParams { to: Some(&to), ..borrowed(given)? };
@@ -192,7 +192,7 @@ async fn post(
     given: &SendParams<'_>,
     mut recipients: Recipients,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let links = federation::links(at, &recipients.federated)?;
     let not_receiving = leave_out_not_receiving(at, &mut recipients)?;
     let mut draft = draft(at, given, recipients.local, best_effort)?;
@@ -226,9 +226,9 @@ async fn post(
 }
 
 /// Makes sure that the session can send: a connection of an agent that has no agent yet speaks for itself.
-async fn speak(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failure> {
+async fn speak(at: &mut Connection, session: &Arc<Session>) -> Result<(), DoorError> {
     if !session.has_agents() {
-        hello::list(at, session).await?;
+        connect::list(at, session).await?;
     }
     Ok(())
 }
@@ -238,14 +238,14 @@ fn draft(
     given: &SendParams<'_>,
     to: Vec<nouns::Address>,
     best_effort: bool,
-) -> Result<Draft, Failure> {
+) -> Result<Draft, DoorError> {
     let meta: Meta = match &given.meta {
         None => Meta::default(),
         Some(meta) if meta.get() == "null" => Meta::default(),
         Some(meta) if meta.get().starts_with('{') => {
-            serde_json::from_str(meta.get()).map_err(Failure::params)?
+            serde_json::from_str(meta.get()).map_err(DoorError::params)?
         }
-        Some(_) => return Err(Failure::params("meta: an object")),
+        Some(_) => return Err(DoorError::params("meta: an object")),
     };
     let heading: Heading = match &given.payload {
         Some(payload) if payload.get().starts_with('{') => {
@@ -267,7 +267,7 @@ fn draft(
         Some(ttl) => match ttl.as_f64() {
             #[expect(clippy::cast_possible_truncation, reason = "a time to live in whole milliseconds")]
             Some(ttl) if ttl > 0.0 => Some(stamp::now().saturating_add((ttl as i64).max(1))),
-            _ => return Err(Failure::params("ttlMs: a positive number of milliseconds")),
+            _ => return Err(DoorError::params("ttlMs: a positive number of milliseconds")),
         },
     };
     let meta_text = given.meta.filter(|meta| meta.get() != "null");
@@ -301,7 +301,7 @@ fn draft(
 
 /// Whether what a connection sends can be recorded: by the same leave as a turn.
 fn may_record(at: &Connection) -> bool {
-    at.shared.keeps_mail() && at.session.as_ref().is_none_or(|session| session.may("mail", "canJoin"))
+    at.door.keeps_mail() && at.session.as_ref().is_none_or(|session| session.may("mail", "canJoin"))
 }
 
 /// The conversation that a message asks to be recorded in. What cannot be read is not recorded: delivery never suffers.
@@ -363,7 +363,7 @@ fn push_list<T>(out: &mut String, items: impl Iterator<Item = T>, mut push: impl
 }
 
 /// With the best effort, whoever is not connected does not get the message later either.
-async fn give_up(engine: &Engine, sent: &mut SendReceipt) -> Result<(), Failure> {
+async fn give_up(engine: &Engine, sent: &mut SendReceipt) -> Result<(), DoorError> {
     for receipt in &mut sent.receipts {
         if receipt.state == DeliveryState::Queued {
             let reason = "not connected".to_owned();
@@ -382,7 +382,7 @@ pub(super) async fn plain(
     to: &AgentId,
     payload: &Value,
     meta: Option<&Value>,
-) -> Result<SendReceipt, Failure> {
+) -> Result<SendReceipt, DoorError> {
     let address = to_wire::raw(json!({ "agent": to }).to_string());
     let payload = to_wire::raw(payload.to_string());
     let meta = meta.map(|meta| to_wire::raw(meta.to_string()));
@@ -426,31 +426,31 @@ pub(super) async fn inject(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let given: InjectParams = params(given)?;
     let id = match (&given.agent_id, &given.to) {
         (Some(id), _) => id.clone(),
         (None, Some(to)) => match Address::parse(to)?.as_slice() {
             [Address::Agent(id) | Address::Named(id)] => id.clone(),
-            _ => return Err(Failure::params("to: one agent")),
+            _ => return Err(DoorError::params("to: one agent")),
         },
-        (None, None) => return Err(Failure::params("agentId: whom it is for")),
+        (None, None) => return Err(DoorError::params("agentId: whom it is for")),
     };
     let id = from_wire::agent(&id)?;
     if !session.may("lifecycle", "canSteer") && !session.owns(&id) {
-        return Err(Failure::denied("not allowed: lifecycle.canSteer"));
+        return Err(DoorError::denied("not allowed: lifecycle.canSteer"));
     }
-    if at.hall.is_not_receiving(&id) {
+    if at.registry.is_not_receiving(&id) {
         return Err(gets_nothing(&id));
     }
     let in_payload =
         given.payload.as_ref().and_then(|payload| payload.get("content")).or(given.payload.as_ref());
     let content = given.content.as_ref().or(in_payload).cloned();
-    let content = content.ok_or_else(|| Failure::params("content: what is put before the agent"))?;
+    let content = content.ok_or_else(|| DoorError::params("content: what is put before the agent"))?;
     let in_meta = given.meta.as_ref().and_then(|meta| meta.get("delivery")).and_then(Value::as_str);
     let delivery = given.delivery.as_deref().or(in_meta);
     if !matches!(delivery, None | Some("interrupt" | "queue" | "best-effort" | "inject")) {
-        return Err(Failure::params("delivery: interrupt, queue or best-effort"));
+        return Err(DoorError::params("delivery: interrupt, queue or best-effort"));
     }
     let mut meta = given.meta.clone().filter(Value::is_object).unwrap_or_else(|| json!({}));
     let delivery = if best_effort { Some("best-effort") } else { delivery };
@@ -480,17 +480,17 @@ pub(super) async fn request(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let given: SendParams<'_> = borrowed(given)?;
-    let to = given.to.ok_or_else(|| Failure::params("to: whom the request is for"))?;
+    let to = given.to.ok_or_else(|| DoorError::params("to: whom the request is for"))?;
     let mut recipients = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
     let not_receiving = leave_out_not_receiving(at, &mut recipients)?;
     let mut meta: Value = match given.meta.filter(|meta| meta.get() != "null") {
-        Some(meta) => serde_json::from_str(meta.get()).map_err(Failure::params)?,
+        Some(meta) => serde_json::from_str(meta.get()).map_err(DoorError::params)?,
         None => json!({}),
     };
     if !meta.is_object() {
-        return Err(Failure::params("meta: an object"));
+        return Err(DoorError::params("meta: an object"));
     }
     let correlation = match meta.get("correlationId").and_then(Value::as_str) {
         Some(given) => given.to_owned(),
@@ -505,12 +505,12 @@ pub(super) async fn request(
     if !recipients.federated.is_empty() {
         federation::links(at, &recipients.federated)?;
         let why = "requests are not carried to other systems: send a message and take the answer as one";
-        return Err(Failure::new(codes::FEDERATION_UNAVAILABLE, why));
+        return Err(DoorError::new(codes::FEDERATION_UNAVAILABLE, why));
     }
     let mut draft = draft(at, &given, recipients.local, best_effort)?;
     draft.verb.not_receiving = not_receiving;
     let (caller, engine, best_effort) = (session.caller(), at.engine.clone(), draft.best_effort);
-    let (asker, hall) = (caller.clone(), at.hall.clone());
+    let (asker, registry) = (caller.clone(), at.registry.clone());
     // Listening starts before the question leaves, so that no answer can be missed.
     let filter = Filter::All(vec![
         Filter::Kinds(vec!["message.sent".to_owned()]),
@@ -522,12 +522,12 @@ pub(super) async fn request(
     Ok(Reply::Detached(Box::pin(async move {
         let mut sent = pending.answer().await?;
         if sent.receipts.is_empty() {
-            return Err(Failure::new(codes::ADDRESS_NOT_FOUND, "the request reaches nobody"));
+            return Err(DoorError::new(codes::ADDRESS_NOT_FOUND, "the request reaches nobody"));
         }
         if best_effort {
             give_up(&engine, &mut sent).await?;
             if sent.receipts.iter().all(|receipt| receipt.state == DeliveryState::Failed) {
-                return Err(Failure::new(codes::DELIVERY_FAILED, "nobody is connected who could answer"));
+                return Err(DoorError::new(codes::DELIVERY_FAILED, "nobody is connected who could answer"));
             }
         }
         let answer = async {
@@ -535,23 +535,23 @@ pub(super) async fn request(
                 if let Step::Event { event, .. } = feed.next().await?
                     && event.fact == Fact::MessageSent
                     && let Some(message) = event.message.clone()
-                    && was_asked(&hall, &sent, &message.from)
+                    && was_asked(&registry, &sent, &message.from)
                     && is_for(&engine, &asker, &event, message.seq).await?
                 {
-                    return Ok::<_, Failure>(message);
+                    return Ok::<_, DoorError>(message);
                 }
             }
         };
         match tokio::time::timeout(patience, answer).await {
             Ok(answer) => Ok(answered(sent.message.id, &*answer?)),
-            Err(_) => Err(Failure::new(codes::DELIVERY_FAILED, "nobody answered in time")),
+            Err(_) => Err(DoorError::new(codes::DELIVERY_FAILED, "nobody answered in time")),
         }
     })))
 }
 
 /// How long an answer is waited for, in whichever place it is said. What the message itself lives no longer than, nobody
 /// waits for longer either.
-fn patience(given: &SendParams<'_>, meta: &Value) -> Result<Duration, Failure> {
+fn patience(given: &SendParams<'_>, meta: &Value) -> Result<Duration, DoorError> {
     let options = given.options.as_ref();
     let said = [
         given.timeout.as_ref(),
@@ -564,22 +564,22 @@ fn patience(given: &SendParams<'_>, meta: &Value) -> Result<Duration, Failure> {
     let Some(said) = said.into_iter().flatten().find(|said| !said.is_null()) else {
         return Ok(REQUEST_TIMEOUT);
     };
-    let millis = said.as_u64().ok_or_else(|| Failure::params("timeout: whole milliseconds"))?;
+    let millis = said.as_u64().ok_or_else(|| DoorError::params("timeout: whole milliseconds"))?;
     Ok(Duration::from_millis(millis).min(LONGEST_REQUEST))
 }
 
 /// Whether an answer may come from there: from somebody the question was for, or from whoever speaks for one of them.
-fn was_asked(hall: &Hall, question: &SendReceipt, from: &AgentId) -> bool {
+fn was_asked(registry: &SessionRegistry, question: &SendReceipt, from: &AgentId) -> bool {
     let asked = |name: &AgentId| question.receipts.iter().any(|receipt| receipt.agent == *name);
     asked(from)
-        || hall.sessions().iter().any(|session| {
+        || registry.sessions().iter().any(|session| {
             session.owns(from) && (asked(&session.participant) || session.agents().iter().any(asked))
         })
 }
 
 /// Whether a message is for the asker, whichever way it was addressed. A correlation is no secret, so by itself it makes
 /// no answer.
-async fn is_for(engine: &Engine, asker: &Caller, event: &Event, place: Seq) -> Result<bool, Failure> {
+async fn is_for(engine: &Engine, asker: &Caller, event: &Event, place: Seq) -> Result<bool, DoorError> {
     if event.reached.iter().flatten().any(|(agent, _)| *agent == asker.agent) {
         return Ok(true);
     }

@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::connection::{Answer, Connection, Outcome};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire::params;
 use super::session::{Part, Session};
-use super::{farewell, hello, letters};
+use super::{connect, disconnect, letters};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -33,7 +33,7 @@ pub(super) async fn disconnect(
     let _: One = params(given)?;
     let token = session.token();
     at.session = None;
-    farewell::leave(&at.shared, &at.engine, &at.hall, session.clone()).await;
+    disconnect::leave(&at.door, &at.engine, &at.registry, session.clone()).await;
     Ok(json!({
         "session": session.info(),
         "resumeToken": token,
@@ -65,7 +65,7 @@ pub(super) async fn shutdown(
                 let verb = Unregister { agent: child.id.clone(), reason: Some(reason.clone()), cause: None };
                 // One that may not be touched, or is gone already, is passed over.
                 if at.engine.submit(&session.caller_as(agent.clone()), verb).await.is_ok() {
-                    at.hall.forget_agent(session, &child.id);
+                    at.registry.forget_agent(session, &child.id);
                 }
             }
         }
@@ -77,19 +77,19 @@ pub(super) async fn shutdown(
 
 /// Ends a session for good.
 async fn end(at: &Connection, session: &Arc<Session>, reason: &str) {
-    let cause = farewell::detach_for_good(&at.engine, session).await;
+    let cause = disconnect::detach_for_good(&at.engine, session).await;
     for agent in session.agents() {
         let verb = Unregister { agent: agent.clone(), reason: Some(reason.to_owned()), cause };
         session.remove_agent(&agent);
         drop(at.engine.submit(&session.caller_as(agent), verb).await);
     }
-    farewell::end(&at.engine, &at.hall, session, reason, cause).await;
+    disconnect::end(&at.engine, &at.registry, session, reason, cause).await;
 }
 
 /// `map/session/list`: the sessions of this principal.
 pub(super) fn list(at: &Connection, session: &Session) -> Answer {
     let sessions: Vec<Value> = at
-        .hall
+        .registry
         .sessions()
         .iter()
         .filter(|other| other.identity == session.identity)
@@ -102,9 +102,9 @@ pub(super) fn list(at: &Connection, session: &Session) -> Answer {
 /// one has no connection. The session at hand is let go and can be taken up again in the same way.
 pub(super) async fn load(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let one: One = params(given)?;
-    let id = one.session_id.ok_or_else(|| Failure::params("sessionId: which session"))?;
-    let known = at.hall.session(&id).filter(|other| other.identity == session.identity);
-    let Some(other) = known else { return Err(Failure::params("there is no such session")) };
+    let id = one.session_id.ok_or_else(|| DoorError::params("sessionId: which session"))?;
+    let known = at.registry.session(&id).filter(|other| other.identity == session.identity);
+    let Some(other) = known else { return Err(DoorError::params("there is no such session")) };
     if id == session.id {
         return Ok(json!({ "sessionId": id, "restored": true }).into());
     }
@@ -113,8 +113,8 @@ pub(super) async fn load(at: &mut Connection, session: &Arc<Session>, given: Opt
         return Ok(json!({ "sessionId": id, "restored": false }).into());
     }
     at.session = None;
-    farewell::leave(&at.shared, &at.engine, &at.hall, session.clone()).await;
-    let mut answer = hello::take_up(at, other).await?;
+    disconnect::leave(&at.door, &at.engine, &at.registry, session.clone()).await;
+    let mut answer = connect::take_up(at, other).await?;
     answer["restored"] = true.into();
     Ok(answer.into())
 }
@@ -126,10 +126,10 @@ pub(super) async fn close(at: &mut Connection, session: &Arc<Session>, given: Op
         None => session.clone(),
         Some(id) if *id == session.id => session.clone(),
         Some(id) => at
-            .hall
+            .registry
             .session(id)
             .filter(|other| other.identity == session.identity)
-            .ok_or_else(|| Failure::params("there is no such session"))?,
+            .ok_or_else(|| DoorError::params("there is no such session"))?,
     };
     end(at, &closing, "session closed").await;
     if closing.id == session.id {
@@ -162,18 +162,18 @@ pub(super) async fn permissions(
 ) -> Outcome {
     let asked: PermissionParams = params(given)?;
     if session.part != Part::System || !session.is_operator() {
-        return Err(Failure::denied("only system participants change what others may do"));
+        return Err(DoorError::denied("only system participants change what others may do"));
     }
     let id = AgentId::new(&asked.client_id)?;
     let found = at
-        .hall
+        .registry
         .participant(&id)
-        .or_else(|| at.hall.session(&asked.client_id))
-        .or_else(|| at.hall.sessions().into_iter().find(|other| other.owns(&id)));
-    let other = found.ok_or_else(|| Failure::params("clientId: there is no such participant"))?;
+        .or_else(|| at.registry.session(&asked.client_id))
+        .or_else(|| at.registry.sessions().into_iter().find(|other| other.owns(&id)));
+    let other = found.ok_or_else(|| DoorError::params("clientId: there is no such participant"))?;
     let received = other.receives();
     let effective = other.change_capabilities(&asked.permissions);
-    at.hall.note_receiving(&other);
+    at.registry.note_receiving(&other);
     match (received, other.receives()) {
         (true, false) => {
             // From here on nobody is told that a message arrived there; what did arrive is still handed over.

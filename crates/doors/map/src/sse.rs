@@ -19,11 +19,11 @@ use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Line};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::events::{self, Form};
-use super::signs::{Signs, served};
+use super::heartbeat::{StatusEvents, served};
 use super::subscription::{envelope, known};
-use super::{DEFAULT_BUFFER, filters, hello, streams, warden, ws};
+use super::{DEFAULT_BUFFER, connect, filters, streams, token_watch, ws};
 use crate::Door;
 use posthaste_host::caller::Realm;
 use posthaste_host::http::errors::answer;
@@ -34,21 +34,21 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Streams events. The query may hold `filter` as JSON, `eventTypes` and `streams` as lists, `dialect=draft`, and
 /// `lastEventId` for clients that cannot set headers.
 pub(super) async fn events(
-    State(shared): State<Door>,
+    State(door): State<Door>,
     Realm(engine): Realm,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
 ) -> Response {
-    let (identity, token) = match ws::identify(&shared, &engine, &headers, &query).await {
+    let (identity, token) = match ws::identify(&door, &engine, &headers, &query).await {
         Ok(Some(known)) => known,
         Ok(None) => return answer(StatusCode::UNAUTHORIZED, "unauthorized", "a token is needed"),
         Err(response) => return *response,
     };
-    let session = hello::passing(&shared, &identity);
-    let connection = Connection::passing(shared.clone(), engine, (identity, token.clone()), session);
+    let session = connect::passing(&door, &identity);
+    let connection = Connection::passing(door.clone(), engine, (identity, token.clone()), session);
     let turn = connection.bucket.take();
     if let Some(wait) = turn.wait {
-        let refused = Failure::too_often(wait);
+        let refused = DoorError::too_often(wait);
         let mut response = answer(StatusCode::TOO_MANY_REQUESTS, "too_often", &refused.message);
         turn.write(response.headers_mut());
         return response;
@@ -59,7 +59,7 @@ pub(super) async fn events(
         Ok(flow) => {
             if let Some(token) = token {
                 let line = Line::new(connection.line.out.clone(), flow.stop.clone());
-                let go = warden::watch(&shared, &connection.engine, token, flow.stop.clone(), line);
+                let go = token_watch::watch(&door, &connection.engine, token, flow.stop.clone(), line);
                 // It waits for nothing but this.
                 let _ = go.send(());
             }
@@ -92,30 +92,34 @@ struct Flow {
     place: Seq,
     /// What was sent last had this number.
     number: u64,
-    signs: Signs,
+    status_events: StatusEvents,
     beat: Interval,
     greeted: bool,
     _patterns: Patterns,
 }
 
-async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&str>) -> Result<Flow, Failure> {
-    let session = at.session.as_ref().ok_or_else(|| Failure::denied("no session"))?;
+async fn open(
+    at: &Connection,
+    query: &HashMap<String, String>,
+    last: Option<&str>,
+) -> Result<Flow, DoorError> {
+    let session = at.session.as_ref().ok_or_else(|| DoorError::denied("no session"))?;
     let list = |name: &str| query.get(name).map(|list| list.split(',').filter(|word| !word.is_empty()));
     let filter: Value = match query.get("filter") {
-        Some(text) => serde_json::from_str(text).map_err(Failure::params)?,
+        Some(text) => serde_json::from_str(text).map_err(DoorError::params)?,
         None => Value::Null,
     };
     let mut spec = Spec::parse(&filter)?;
     spec.event_types.extend(list("eventTypes").into_iter().flatten().map(Pattern::new));
     let streams: Vec<_> = list("streams").into_iter().flatten().map(stream_pattern).collect();
-    let signs = Signs::asked_for(&spec, &streams);
-    let history = at.hall.history(&at.engine).await?;
+    let status_events = StatusEvents::asked_for(&spec, &streams);
+    let history = at.registry.history(&at.engine).await?;
     let start = match last.filter(|id| !id.is_empty()) {
         Some(id) => Start::After(streams::place(at, history, &Value::from(id)).await?),
         None => Start::Now,
     };
     let patterns = at.engine.hold_patterns(spec.cost() + streams.len())?;
-    let filter = filters::compile(&spec, streams, at.shared.keeps_mail())?;
+    let filter = filters::compile(&spec, streams, at.door.keeps_mail())?;
     let feed = at.engine.follow(&session.caller(), filter, start, DEFAULT_BUFFER).await?;
     let draft = query.get("dialect").is_some_and(|dialect| dialect == "draft");
     Ok(Flow {
@@ -125,10 +129,10 @@ async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&st
         feed,
         form: Form { draft, history, payloads: true, observes: session.caller().rights.observe },
         id: super::session::fresh("sub-"),
-        stop: at.shared.stop().child_token(),
+        stop: at.door.stop().child_token(),
         number: 0,
-        signs,
-        beat: Signs::beat(),
+        status_events,
+        beat: StatusEvents::beat(),
         greeted: false,
         _patterns: patterns,
     })
@@ -149,9 +153,9 @@ impl Flow {
                 sse::write_comment(&mut out, "still here");
                 Some(out)
             }
-            _ = self.beat.tick(), if self.signs.are_wanted() => {
+            _ = self.beat.tick(), if self.status_events.are_wanted() => {
                 let served = served(&self.engine, self.form.history, self.place).await.ok()?;
-                for members in self.signs.read(&self.engine, &self.caller, served).await.ok()? {
+                for members in self.status_events.read(&self.engine, &self.caller, served).await.ok()? {
                     // Without an id: whoever comes back goes on after the last event of the history.
                     sse::write_event(&mut out, None, None, &self.numbered(&members));
                 }
@@ -175,7 +179,7 @@ impl Flow {
         }
     }
 
-    /// The next envelope. Signs of life are counted like events.
+    /// The next envelope. StatusEvents of life are counted like events.
     fn numbered(&mut self, members: &str) -> String {
         self.number += 1;
         envelope(&self.id, self.number, members)

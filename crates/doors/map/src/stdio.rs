@@ -13,16 +13,16 @@ use posthaste_host::caller::Identity;
 
 /// Serves one peer until its input ends. Whoever started the program is who it says.
 pub async fn serve(
-    shared: Door,
+    door: Door,
     engine: Engine,
     identity: Identity,
     input: impl AsyncRead + Unpin + Send,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) {
     let (out, frames) = Outbox::queue();
-    let line = Line::new(out, shared.stop().child_token());
+    let line = Line::new(out, door.stop().child_token());
     let writing = tokio::spawn(write(output, frames, line.clone()));
-    let mut connection = Connection::new(shared, engine, Some((identity, None)), None, line);
+    let mut connection = Connection::new(door, engine, Some((identity, None)), None, line);
     connection.run(&mut Box::pin(lines(input))).await;
     drop(connection);
     drop(writing.await);

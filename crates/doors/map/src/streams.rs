@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Outcome};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::events::{self, Form, Known};
 use super::from_wire::{self, object_or_default, or_default, params};
+use super::heartbeat::StatusEvents;
 use super::session::{Session, fresh};
-use super::signs::Signs;
 use super::spelling::Spelling;
 use super::subscription::{Subscription, Wish};
 use super::{DEFAULT_BUFFER, MAX_BUFFER, MAX_SUBSCRIPTIONS, filters};
@@ -48,13 +48,13 @@ struct Options {
 
 impl Options {
     /// One order serves all that can be asked for: the history is total, and so causal and per agent as well.
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), DoorError> {
         if !matches!(self.ordering.as_deref(), None | Some("none" | "per-agent" | "causal" | "total")) {
-            return Err(Failure::params("ordering: none, per-agent, causal or total"));
+            return Err(DoorError::params("ordering: none, per-agent, causal or total"));
         }
         let modes = ["at-least-once", "at-most-once", "exactly-once", "best-effort"];
         if self.delivery_mode.as_deref().is_some_and(|mode| !modes.contains(&mode)) {
-            return Err(Failure::params("deliveryMode: at-least-once or at-most-once"));
+            return Err(DoorError::params("deliveryMode: at-least-once or at-most-once"));
         }
         Ok(())
     }
@@ -74,17 +74,17 @@ pub(super) async fn subscribe(
     let asked: SubscribeParams = params(given)?;
     asked.options.check()?;
     let line =
-        session.line().ok_or_else(|| Failure::denied("subscribing needs a connection: GET /map/events"))?;
+        session.line().ok_or_else(|| DoorError::denied("subscribing needs a connection: GET /map/events"))?;
     let spec = Spec::parse(&asked.filter)?;
     let streams = stream_patterns(asked.streams.as_ref());
-    let history = at.hall.history(&at.engine).await?;
+    let history = at.registry.history(&at.engine).await?;
     let start = match &asked.replay_from {
         None | Some(Value::Null) if asked.options.include_history => Start::After(0),
         None | Some(Value::Null) => Start::Now,
         Some(from) => Start::After(place(at, history, from).await?),
     };
     let patterns = at.engine.hold_patterns(spec.cost() + streams.len())?;
-    let mut filter = filters::compile(&spec, streams.clone(), at.shared.keeps_mail())?;
+    let mut filter = filters::compile(&spec, streams.clone(), at.door.keeps_mail())?;
     if asked.options.exclude_own_events {
         filter = Filter::All(vec![filters::not_own(session), filter]);
     }
@@ -102,15 +102,15 @@ pub(super) async fn subscribe(
         },
         acp: session.is_compat(),
         spelling: Spelling::of(&spec, session.is_draft()),
-        signs: Signs::asked_for(&spec, &streams),
+        status_events: StatusEvents::asked_for(&spec, &streams),
         by_extension,
     }));
     let most = if session.is_compat() { 1 } else { MAX_SUBSCRIPTIONS };
     if by_extension && session.subscriptions().iter().any(|other| other.by_extension) {
-        return Err(Failure::new(codes::QUOTA_EXCEEDED, "_map/subscribe gives a session one subscription"));
+        return Err(DoorError::new(codes::QUOTA_EXCEEDED, "_map/subscribe gives a session one subscription"));
     }
     if !session.add_subscription(subscription.clone(), most) {
-        return Err(Failure::new(
+        return Err(DoorError::new(
             codes::QUOTA_EXCEEDED,
             format!("a session has at most {most} subscriptions"),
         ));
@@ -130,7 +130,7 @@ pub(super) async fn go_on(
     at: &mut Connection,
     session: &Arc<Session>,
     subscription: &Arc<Subscription>,
-) -> Result<(), Failure> {
+) -> Result<(), DoorError> {
     let Some(line) = session.line() else { return Ok(()) };
     let go = subscription.start(&at.engine, session, line, subscription.place()).await?;
     at.go.push(go);
@@ -138,22 +138,22 @@ pub(super) async fn go_on(
 }
 
 /// The place in the history that an event id or a time stands for: what comes after it, or at that time and later.
-pub(super) async fn place(at: &Connection, history: u16, from: &Value) -> Result<Seq, Failure> {
+pub(super) async fn place(at: &Connection, history: u16, from: &Value) -> Result<Seq, DoorError> {
     match from {
         Value::String(id) => cursor(at, history, id).await,
         Value::Number(time) => {
-            let time = time.as_f64().ok_or_else(|| Failure::params("a time in milliseconds"))?;
+            let time = time.as_f64().ok_or_else(|| DoorError::params("a time in milliseconds"))?;
             #[expect(clippy::cast_possible_truncation, reason = "a time in whole milliseconds")]
             let before = (time as i64).saturating_sub(1);
             Ok(at.engine.read(move |view| view.last_seq_at(before)).await?)
         }
-        _ => Err(Failure::params("replayFrom: an event id or a time")),
+        _ => Err(DoorError::params("replayFrom: an event id or a time")),
     }
 }
 
 /// The place of an event, or of what was said at that place, which must be one of this history.
-async fn cursor(at: &Connection, history: u16, id: &str) -> Result<Seq, Failure> {
-    let stale = || Failure::from(EngineError::from(Refusal::StaleCursor));
+async fn cursor(at: &Connection, history: u16, id: &str) -> Result<Seq, DoorError> {
+    let stale = || DoorError::from(EngineError::from(Refusal::StaleCursor));
     let id = EventId::parse(id).ok_or_else(stale)?;
     if id.log_tag != history {
         return Err(stale());
@@ -176,9 +176,9 @@ struct One {
     event_id: Option<String>,
 }
 
-fn find(session: &Session, given: Option<&RawValue>) -> Result<(Arc<Subscription>, One), Failure> {
+fn find(session: &Session, given: Option<&RawValue>) -> Result<(Arc<Subscription>, One), DoorError> {
     let one: One = params(given)?;
-    let subscription = session.subscription(&one.subscription_id).ok_or_else(Failure::no_subscription)?;
+    let subscription = session.subscription(&one.subscription_id).ok_or_else(DoorError::no_subscription)?;
     Ok((subscription, one))
 }
 
@@ -197,10 +197,10 @@ pub(super) async fn ack(at: &mut Connection, session: &Session, given: Option<&R
     match (one.up_to_sequence, &one.event_id) {
         (Some(up_to), _) => subscription.ack(up_to),
         (None, Some(id)) => {
-            let history = at.hall.history(&at.engine).await?;
+            let history = at.registry.history(&at.engine).await?;
             subscription.ack_event(cursor(at, history, id).await?);
         }
-        (None, None) => return Err(Failure::params("upToSequence or eventId: how far it has come")),
+        (None, None) => return Err(DoorError::params("upToSequence or eventId: how far it has come")),
     }
     Ok(json!({ "success": true }).into())
 }
@@ -236,11 +236,11 @@ struct ReplayParams {
 pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let asked: ReplayParams = params(given)?;
     if !matches!(asked.options.order.as_deref(), None | Some("chronological" | "asc")) {
-        return Err(Failure::params("order: chronological"));
+        return Err(DoorError::params("order: chronological"));
     }
     let spec = Spec::parse(&asked.filter)?;
-    let filter = filters::compile(&spec, stream_patterns(asked.streams.as_ref()), at.shared.keeps_mail())?;
-    let history = at.hall.history(&at.engine).await?;
+    let filter = filters::compile(&spec, stream_patterns(asked.streams.as_ref()), at.door.keeps_mail())?;
+    let history = at.registry.history(&at.engine).await?;
     // An event id wins over a time.
     let after = match (&asked.after_event_id, &asked.from_timestamp) {
         (Some(id), _) => cursor(at, history, id).await?,
@@ -250,7 +250,8 @@ pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: O
     let end = match &asked.to_timestamp {
         None | Some(Value::Null) => None,
         Some(time) => {
-            let time = time.as_f64().ok_or_else(|| Failure::params("toTimestamp: a time in milliseconds"))?;
+            let time =
+                time.as_f64().ok_or_else(|| DoorError::params("toTimestamp: a time in milliseconds"))?;
             #[expect(clippy::cast_possible_truncation, reason = "a time in whole milliseconds")]
             Some(time as i64)
         }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Outcome};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire::{self, params};
 use super::session::Session;
 use super::to_wire;
@@ -59,12 +59,12 @@ pub(super) async fn graph(at: &mut Connection, session: &Arc<Session>, given: Op
 }
 
 /// What a session of acp-compat mode hears when it asks who stands where.
-pub(super) fn flat_only() -> Failure {
-    Failure::denied("acp-compat mode has a flat list of agents only: map/hierarchy.get")
+pub(super) fn flat_only() -> DoorError {
+    DoorError::denied("acp-compat mode has a flat list of agents only: map/hierarchy.get")
 }
 
 /// Whom a session sees a place of, if that is not everybody's.
-async fn near(at: &Connection, session: &Session) -> Result<Option<BTreeSet<AgentId>>, Failure> {
+async fn near(at: &Connection, session: &Session) -> Result<Option<BTreeSet<AgentId>>, DoorError> {
     let caller = session.caller();
     let seen = at.engine.read(move |view| {
         if view.structure(&caller)? == Structure::Full {
@@ -77,7 +77,12 @@ async fn near(at: &Connection, session: &Session) -> Result<Option<BTreeSet<Agen
     Ok(seen.await?)
 }
 
-async fn below(at: &Connection, session: &Session, root: AgentId, depth: u32) -> Result<Vec<Agent>, Failure> {
+async fn below(
+    at: &Connection,
+    session: &Session,
+    root: AgentId,
+    depth: u32,
+) -> Result<Vec<Agent>, DoorError> {
     let caller = session.caller();
     Ok(at
         .engine
@@ -90,7 +95,11 @@ async fn below(at: &Connection, session: &Session, root: AgentId, depth: u32) ->
 }
 
 /// Everyone the session sees, as many as one answer may hold.
-async fn everyone(at: &Connection, session: &Session, kinds: Vec<AgentKind>) -> Result<Vec<Agent>, Failure> {
+async fn everyone(
+    at: &Connection,
+    session: &Session,
+    kinds: Vec<AgentKind>,
+) -> Result<Vec<Agent>, DoorError> {
     let kinds =
         if kinds.is_empty() { vec![AgentKind::Agent, AgentKind::User, AgentKind::Admin] } else { kinds };
     let caller = session.caller();

@@ -14,8 +14,8 @@ use tokio::sync::{oneshot, watch};
 
 use super::connection::Line;
 use super::events::{self, Form, Known};
+use super::heartbeat::{StatusEvents, own_event, served};
 use super::session::Session;
-use super::signs::{Signs, own_event, served};
 use super::spelling::Spelling;
 use super::to_wire;
 
@@ -35,7 +35,7 @@ pub(super) struct Subscription {
     /// Whether events also come as updates of an ACP session.
     acp: bool,
     spelling: Spelling,
-    signs: Signs,
+    status_events: StatusEvents,
     /// The last event that was sent, and the number it had.
     place: AtomicI64,
     number: AtomicU64,
@@ -65,13 +65,13 @@ pub(super) struct Wish {
     pub(super) form: Form,
     pub(super) acp: bool,
     pub(super) spelling: Spelling,
-    pub(super) signs: Signs,
+    pub(super) status_events: StatusEvents,
     pub(super) by_extension: bool,
 }
 
 impl Subscription {
     pub(super) fn new(wish: Wish) -> Self {
-        let Wish { id, filter, patterns, buffer, form, acp, spelling, signs, by_extension } = wish;
+        let Wish { id, filter, patterns, buffer, form, acp, spelling, status_events, by_extension } = wish;
         Self {
             id,
             by_extension,
@@ -81,7 +81,7 @@ impl Subscription {
             form,
             acp,
             spelling,
-            signs,
+            status_events,
             place: AtomicI64::new(0),
             number: AtomicU64::new(0),
             out: Mutex::new(None),
@@ -198,7 +198,7 @@ impl Subscription {
             Some((now, signal))
         });
         tokio::pin!(signals);
-        let mut beat = Signs::beat();
+        let mut beat = StatusEvents::beat();
         let mut seen = session.names_seen(engine);
         let mut followers = session.followers();
         // Events that this feed has handed out; the subscriber's numbers run on over several feeds and also count
@@ -216,10 +216,10 @@ impl Subscription {
                         feed.listen_as(followers.clone()).await?;
                     }
                 }
-                _ = beat.tick(), if self.signs.are_wanted() => {
+                _ = beat.tick(), if self.status_events.are_wanted() => {
                     let served = self.served(engine).await?;
-                    let signs = self.signs.read(engine, &session.caller(), served).await?;
-                    let frames = signs.iter().flat_map(|members| self.frames(session, members)).collect();
+                    let status_events = self.status_events.read(engine, &session.caller(), served).await?;
+                    let frames = status_events.iter().flat_map(|members| self.frames(session, members)).collect();
                     if line.out.send_together(frames).await.is_err() { return Ok(()) }
                 }
                 step = feed.next() => {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Outcome};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire::{self, object_or_default, params, some_object};
 use super::session::{Session, fresh};
 use super::to_wire;
@@ -33,16 +33,16 @@ fn given<'de, D: Deserializer<'de>>(member: D) -> Result<Option<Option<String>>,
     Option::deserialize(member).map(Some)
 }
 
-fn status(given: Option<&str>) -> Result<Option<TaskStatus>, Failure> {
+fn status(given: Option<&str>) -> Result<Option<TaskStatus>, DoorError> {
     given
         .map(|word| {
             TaskStatus::from_word(word)
-                .ok_or_else(|| Failure::params("status: open, in_progress, blocked, completed or failed"))
+                .ok_or_else(|| DoorError::params("status: open, in_progress, blocked, completed or failed"))
         })
         .transpose()
 }
 
-fn task_id(text: &str) -> Result<TaskId, Failure> {
+fn task_id(text: &str) -> Result<TaskId, DoorError> {
     Ok(TaskId::new(text)?)
 }
 
@@ -87,7 +87,7 @@ struct ChangeParams {
 /// `map/tasks/assign`.
 pub(super) async fn assign(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let asked: ChangeParams = params(given)?;
-    let agent = asked.agent_id.ok_or_else(|| Failure::params("agentId: who is to do it"))?;
+    let agent = asked.agent_id.ok_or_else(|| DoorError::params("agentId: who is to do it"))?;
     let verb =
         UpdateTask { assignee: Some(from_wire::agent(&agent)?), ..UpdateTask::of(task_id(&asked.task_id)?) };
     let task = at.engine.submit(&session.task_caller(), verb).await?;
@@ -144,16 +144,16 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
         Some(Value::String(word)) => vec![word],
         Some(Value::Array(words)) => words
             .iter()
-            .map(|word| word.as_str().ok_or_else(|| Failure::params("status: words")))
+            .map(|word| word.as_str().ok_or_else(|| DoorError::params("status: words")))
             .collect::<Result<_, _>>()?,
-        Some(_) => return Err(Failure::params("status: a word or a list of words")),
+        Some(_) => return Err(DoorError::params("status: a word or a list of words")),
     };
     let mut statuses = Vec::new();
     for word in words {
         statuses.extend(status(Some(word))?);
     }
     let after = match asked.cursor.as_deref() {
-        Some(cursor) => cursor.parse().map_err(|_| Failure::params("cursor: not one of ours"))?,
+        Some(cursor) => cursor.parse().map_err(|_| DoorError::params("cursor: not one of ours"))?,
         None => 0,
     };
     let query = TaskQuery {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::connection::{Answer, Connection, Outcome, Reply};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire::{self, borrowed, object_or_default, or_default, params};
 use super::session::Session;
 use super::to_wire;
@@ -40,7 +40,7 @@ pub(super) async fn say(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let asked: SayParams<'_> = borrowed(given)?;
     let conversation = from_wire::conversation(&asked.conversation_id)?;
     let caller = session.mail_caller();
@@ -96,7 +96,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
     let newest_first = match order.as_deref() {
         None | Some("asc") => false,
         Some("desc") => true,
-        Some(_) => return Err(Failure::params("order: asc or desc")),
+        Some(_) => return Err(DoorError::params("order: asc or desc")),
     };
     let limit = from_wire::limit(limit.as_ref(), 50, 1000)?;
     let caller = session.mail_caller();
@@ -170,7 +170,7 @@ pub(super) async fn threads(
     let caller = session.mail_caller();
     let parent = asked.parent_thread_id.as_deref().map(from_wire::thread);
     let after = match asked.cursor.as_deref() {
-        Some(cursor) => cursor.parse().map_err(|_| Failure::params("cursor: not one of ours"))?,
+        Some(cursor) => cursor.parse().map_err(|_| DoorError::params("cursor: not one of ours"))?,
         None => 0,
     };
     let limit = from_wire::limit(asked.limit.as_ref(), 50, 1000)?;
@@ -257,7 +257,7 @@ pub(super) async fn gist(
     id: &ConversationId,
     part: Part,
     anew: bool,
-) -> Result<Gist, Failure> {
+) -> Result<Gist, DoorError> {
     let (asking, of) = (caller.clone(), id.clone());
     let gist = at.engine.read(move |view| view.summary(&asking, &of, &part, anew)).await?;
     if gist.kept_at.is_none() {

@@ -32,7 +32,7 @@ const WRITE_BUFFER: usize = 16 << 10;
 
 /// Opens the door, whatever the path.
 pub(super) async fn open(
-    State(shared): State<Door>,
+    State(door): State<Door>,
     Realm(engine): Realm,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
@@ -46,7 +46,7 @@ pub(super) async fn open(
             return answer(rejection.status(), "upgrade_required", message);
         }
     };
-    let known = match identify(&shared, &engine, &headers, &query).await {
+    let known = match identify(&door, &engine, &headers, &query).await {
         Ok(known) => known,
         Err(response) => return *response,
     };
@@ -57,18 +57,18 @@ pub(super) async fn open(
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
         .max_write_buffer_size(4 * MAX_MESSAGE)
-        .on_upgrade(move |socket| serve(shared, engine, known, address, socket))
+        .on_upgrade(move |socket| serve(door, engine, known, address, socket))
 }
 
 /// Who calls, as far as the request itself tells; nobody if it shows no token where one is needed.
 pub(super) async fn identify(
-    shared: &Door,
+    door: &Door,
     engine: &Engine,
     headers: &HeaderMap,
     query: &HashMap<String, String>,
 ) -> Result<Option<Known>, Box<Response>> {
     let token = bearer(headers).or_else(|| query.get("token").map(String::as_str));
-    match shared.recognise(engine, token, VIA).await {
+    match door.recognise(engine, token, VIA).await {
         Ok(known) => Ok(Some(known)),
         Err(AuthError::Missing) => Ok(None),
         Err(error @ (AuthError::Invalid | AuthError::OtherDoor { .. })) => {
@@ -82,7 +82,7 @@ pub(super) async fn identify(
 
 /// Not an `async fn`: what is needed at the beginning only would be kept to the end.
 fn serve(
-    shared: Door,
+    door: Door,
     engine: Engine,
     known: Option<Known>,
     address: Option<IpAddr>,
@@ -90,11 +90,11 @@ fn serve(
 ) -> impl Future<Output = ()> {
     let (sink, stream) = socket.split();
     let (out, frames) = Outbox::socket(sink);
-    let line = Line::new(out, shared.stop().child_token());
+    let line = Line::new(out, door.stop().child_token());
     let heard = Arc::new(AtomicBool::new(true));
-    let writing = tokio::spawn(write(frames, heard.clone(), line.clone(), shared.ping_every()));
+    let writing = tokio::spawn(write(frames, heard.clone(), line.clone(), door.ping_every()));
     let mut frames = Box::pin(read(stream, heard, line.clone()));
-    let mut connection = Connection::new(shared, engine, known, address, line);
+    let mut connection = Connection::new(door, engine, known, address, line);
     async move {
         connection.run(&mut frames).await;
         // The writer ends when nobody is left who could send, or when it says goodbye.

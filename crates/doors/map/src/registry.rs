@@ -11,15 +11,15 @@ use posthaste_wire::map::log_tag;
 use super::federation::Link;
 use super::session::Session;
 
-/// The halls of all realms.
+/// The registries of all realms.
 #[derive(Debug, Default)]
-pub(crate) struct Halls {
-    halls: Mutex<HashMap<RealmName, Arc<Hall>>>,
+pub(crate) struct SessionRegistries {
+    registries: Mutex<HashMap<RealmName, Arc<SessionRegistry>>>,
 }
 
 /// The sessions of one realm.
 #[derive(Debug, Default)]
-pub(super) struct Hall {
+pub(super) struct SessionRegistry {
     sessions: Mutex<Sessions>,
     history: OnceLock<u16>,
     links: Mutex<HashMap<String, Link>>,
@@ -35,13 +35,13 @@ pub(super) struct Hall {
 /// One connection at a time takes an id: from the look whether it is free until its mail is waited for.
 #[derive(Debug)]
 pub(super) struct Claim {
-    hall: Arc<Hall>,
+    registry: Arc<SessionRegistry>,
     id: AgentId,
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.hall.claimed.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.registry.claimed.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
 }
 
@@ -52,14 +52,14 @@ struct Sessions {
     participants: HashMap<AgentId, String>,
 }
 
-impl Halls {
-    pub(super) fn of(&self, realm: &RealmName) -> Arc<Hall> {
-        let mut halls = self.halls.lock().unwrap_or_else(PoisonError::into_inner);
-        halls.entry(realm.clone()).or_default().clone()
+impl SessionRegistries {
+    pub(super) fn of(&self, realm: &RealmName) -> Arc<SessionRegistry> {
+        let mut registries = self.registries.lock().unwrap_or_else(PoisonError::into_inner);
+        registries.entry(realm.clone()).or_default().clone()
     }
 }
 
-impl Hall {
+impl SessionRegistry {
     /// Whether this is the first time anybody enters since the office opened.
     pub(super) fn is_new(&self) -> bool {
         !self.swept.swap(true, Ordering::AcqRel)
@@ -68,7 +68,7 @@ impl Hall {
     /// Keeps other connections from taking an id for as long as the claim is held; nothing if one is about to.
     pub(super) fn claim(self: Arc<Self>, id: &AgentId) -> Option<Claim> {
         let is_first = self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
-        is_first.then(|| Claim { hall: self, id: id.clone() })
+        is_first.then(|| Claim { registry: self, id: id.clone() })
     }
 
     pub(super) fn add(&self, session: Arc<Session>) {

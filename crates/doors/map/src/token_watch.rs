@@ -21,19 +21,19 @@ const WARNING: Millis = 5 * 60 * 1000;
 
 /// Watches over a pass until `watch` ends, and ends `line` with it. Nothing is said before `go`.
 pub(super) fn watch(
-    shared: &Door,
+    door: &Door,
     engine: &Engine,
     pass: Pass,
     watch: CancellationToken,
     line: Line,
 ) -> oneshot::Sender<()> {
     let (go, gone) = oneshot::channel();
-    let (shared, engine) = (shared.clone(), engine.clone());
+    let (door, engine) = (door.clone(), engine.clone());
     tokio::spawn(async move {
         // Pinned here: handed on whole it would be there twice for as long as it waits.
         let watching = pin!(async {
             if gone.await.is_ok() {
-                guard(&shared, &engine, &pass, &line).await;
+                guard(&door, &engine, &pass, &line).await;
             }
         });
         watch.run_until_cancelled(watching).await;
@@ -41,7 +41,7 @@ pub(super) fn watch(
     go
 }
 
-async fn guard(shared: &Door, engine: &Engine, pass: &Pass, line: &Line) {
+async fn guard(door: &Door, engine: &Engine, pass: &Pass, line: &Line) {
     let warning = async {
         let Some(end) = pass.expires_at else { return std::future::pending().await };
         let left = |until: Millis| Duration::from_millis(u64::try_from(until - stamp::now()).unwrap_or(0));
@@ -54,7 +54,7 @@ async fn guard(shared: &Door, engine: &Engine, pass: &Pass, line: &Line) {
     };
     tokio::select! {
         () = warning => {}
-        end = shared.until_void(engine, pass) => hang_up(line, end),
+        end = door.until_void(engine, pass) => hang_up(line, end),
     }
 }
 

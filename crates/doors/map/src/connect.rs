@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::capabilities::Capabilities;
 use super::connection::{Connection, Outcome};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire::{params, some_object};
 use super::session::{Dialect, Opening, PARTICIPANT, Part, Policy, Session, fresh};
 use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, VIA, agents, letters, streams, to_wire};
@@ -71,13 +71,13 @@ struct Disbelief {
 
 impl Disbelief {
     /// As an error, where the call has no result to say it in.
-    fn failure(self) -> Failure {
+    fn failure(self) -> DoorError {
         let code = match self.code {
             "expired" => codes::TOKEN_EXPIRED,
             "method_not_supported" => codes::METHOD_NOT_SUPPORTED,
             _ => codes::AUTH_FAILED,
         };
-        Failure::new(code, self.message)
+        DoorError::new(code, self.message)
     }
 }
 
@@ -87,12 +87,12 @@ pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Ou
     if let Some(word) = &greeting.participant_type
         && Part::from_word(word).is_none()
     {
-        return Err(Failure::params("participantType: client, agent, gateway or system"));
+        return Err(DoorError::params("participantType: client, agent, gateway or system"));
     }
     if let Some(version) = &greeting.protocol_version
         && !(version.is_number() || version.is_string())
     {
-        return Err(Failure::params("protocolVersion: a number"));
+        return Err(DoorError::params("protocolVersion: a number"));
     }
     if let Some(session) = at.session.clone() {
         return Ok(welcome(at, &session, None).await?.into());
@@ -115,9 +115,9 @@ pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Ou
 }
 
 /// Begins or resumes the session that a greeting asks for; gives it with the answer to the greeting.
-async fn greet(at: &mut Connection, greeting: Greeting) -> Result<(Arc<Session>, Value), Failure> {
+async fn greet(at: &mut Connection, greeting: Greeting) -> Result<(Arc<Session>, Value), DoorError> {
     if let Some(token) = &greeting.resume_token
-        && let Some(session) = at.hall.resumable(token)
+        && let Some(session) = at.registry.resumable(token)
         && Some(&session.identity) == at.identity.as_ref()
     {
         let hello = take_up(at, session.clone()).await?;
@@ -141,7 +141,7 @@ async fn greet(at: &mut Connection, greeting: Greeting) -> Result<(Arc<Session>,
 }
 
 /// The session at hand; a peer that calls without a greeting is a client, in the vocabulary that it spoke before.
-pub(super) async fn session(at: &mut Connection) -> Result<Arc<Session>, Failure> {
+pub(super) async fn session(at: &mut Connection) -> Result<Arc<Session>, DoorError> {
     if let Some(session) = &at.session {
         return Ok(session.clone());
     }
@@ -150,9 +150,13 @@ pub(super) async fn session(at: &mut Connection) -> Result<Arc<Session>, Failure
 }
 
 /// Makes a new session.
-async fn begin(at: &mut Connection, greeting: &Greeting, dialect: Dialect) -> Result<Arc<Session>, Failure> {
+async fn begin(
+    at: &mut Connection,
+    greeting: &Greeting,
+    dialect: Dialect,
+) -> Result<Arc<Session>, DoorError> {
     let Some(identity) = at.identity.clone() else {
-        return Err(Failure::new(codes::AUTH_REQUIRED, "say who you are first"));
+        return Err(DoorError::new(codes::AUTH_REQUIRED, "say who you are first"));
     };
     let part = greeting.participant_type.as_deref().and_then(Part::from_word).unwrap_or(Part::Client);
     let written = greeting.disconnect_policy.clone().unwrap_or_default();
@@ -162,7 +166,7 @@ async fn begin(at: &mut Connection, greeting: &Greeting, dialect: Dialect) -> Re
         Some("grace-period") | None => written
             .grace_period_ms
             .map_or(Policy::USUAL, |millis| Policy::Grace(Duration::from_millis(millis))),
-        Some(_) => return Err(Failure::params("agentBehavior: unregister, orphan or grace-period")),
+        Some(_) => return Err(DoorError::params("agentBehavior: unregister, orphan or grace-period")),
     };
     let steers = identity.role == TokenRole::Admin;
     let asked = greeting.participant_id.as_deref();
@@ -175,19 +179,19 @@ async fn begin(at: &mut Connection, greeting: &Greeting, dialect: Dialect) -> Re
         dialect,
         policy,
         notify: written.notify_subscribers != Some(false),
-        capabilities: Capabilities::grant(at.shared.keeps_mail(), steers, greeting.capabilities.as_ref()),
+        capabilities: Capabilities::grant(at.door.keeps_mail(), steers, greeting.capabilities.as_ref()),
         identity,
     };
     let session = Arc::new(Session::new(opening));
     session.attach(at.lend());
-    at.hall.add(session.clone());
-    at.hall.note_receiving(&session);
+    at.registry.add(session.clone());
+    at.registry.note_receiving(&session);
     at.session = Some(session.clone());
     at.dialect = dialect;
     if let Err(failure) = enter(at, &session).await {
         at.session = None;
         session.detach();
-        at.hall.remove(&session);
+        at.registry.remove(&session);
         return Err(failure);
     }
     at.watch_token();
@@ -195,7 +199,7 @@ async fn begin(at: &mut Connection, greeting: &Greeting, dialect: Dialect) -> Re
 }
 
 /// A session for one request: it acts under the name on its token and ends with the answer.
-pub(super) fn passing(shared: &Door, identity: &Identity) -> Arc<Session> {
+pub(super) fn passing(door: &Door, identity: &Identity) -> Arc<Session> {
     let steers = identity.role == TokenRole::Admin;
     Arc::new(Session::new(Opening {
         participant: identity.name.clone(),
@@ -206,16 +210,16 @@ pub(super) fn passing(shared: &Door, identity: &Identity) -> Arc<Session> {
         dialect: Dialect::Sdk,
         policy: Policy::Orphan,
         notify: false,
-        capabilities: Capabilities::grant(shared.keeps_mail(), steers, None),
+        capabilities: Capabilities::grant(door.keeps_mail(), steers, None),
     }))
 }
 
 /// The id that a participant asks for, if nobody else has it.
-async fn choose_participant(at: &Connection, asked: Option<&str>) -> Result<AgentId, Failure> {
-    let fresh = || AgentId::new(fresh(PARTICIPANT)).map_err(Failure::from);
+async fn choose_participant(at: &Connection, asked: Option<&str>) -> Result<AgentId, DoorError> {
+    let fresh = || AgentId::new(fresh(PARTICIPANT)).map_err(DoorError::from);
     let Some(asked) = asked else { return fresh() };
     let asked = AgentId::new(asked)?;
-    if let Some(other) = at.hall.participant(&asked) {
+    if let Some(other) = at.registry.participant(&asked) {
         // One that is gone makes room for its successor, if that is the same principal.
         if other.is_live() || Some(&other.identity) != at.identity.as_ref() {
             return fresh();
@@ -244,7 +248,7 @@ async fn choose_participant(at: &Connection, asked: Option<&str>) -> Result<Agen
 
 /// Enters a participant into the address book and tells everyone that it is here. Agents' connections have no entry
 /// of their own: their agents have.
-async fn enter(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failure> {
+async fn enter(at: &mut Connection, session: &Arc<Session>) -> Result<(), DoorError> {
     let caller = session.caller_as(session.participant.clone());
     let data = Json::from_value(&session.participant_data());
     let announce = Announce { word: "participant.connected".to_owned(), data, to: None };
@@ -258,7 +262,7 @@ async fn enter(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failur
 }
 
 /// Gives a participant an entry of its own in the address book, so that it can send and be answered.
-pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failure> {
+pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<(), DoorError> {
     if session.is_listed() {
         return Ok(());
     }
@@ -284,7 +288,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<
 }
 
 /// Gives a session its connection back, with everything it listened to.
-pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Result<Value, Failure> {
+pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Result<Value, DoorError> {
     let line = at.lend();
     session.attach(line.clone());
     at.session = Some(session.clone());
@@ -328,7 +332,7 @@ async fn welcome(
     at: &Connection,
     session: &Session,
     resumed: Option<Vec<AgentId>>,
-) -> Result<Value, Failure> {
+) -> Result<Value, DoorError> {
     let mut hello = json!({
         "protocolVersion": 1,
         "sessionId": session.id,
@@ -382,7 +386,7 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
         };
         return Ok(initialized(at, &session, mode, &session.actor()).into());
     }
-    let auth: Option<Credentials> = some_object(&asked["auth"]).map_err(Failure::params)?;
+    let auth: Option<Credentials> = some_object(&asked["auth"]).map_err(DoorError::params)?;
     if let Some(auth) = auth
         && let Err(why) = believe(at, &auth).await
     {
@@ -439,7 +443,7 @@ fn initialized(at: &Connection, session: &Session, mode: Mode, agent: &AgentId) 
             "deliverySemantics": semantics,
             "maxSubscriptions": if full { MAX_SUBSCRIPTIONS } else { 1 },
             "maxMessageSize": MAX_MESSAGE,
-            "mail": { "enabled": at.shared.keeps_mail() },
+            "mail": { "enabled": at.door.keeps_mail() },
         },
         "agentId": agent,
     })
@@ -508,19 +512,19 @@ async fn believe(at: &mut Connection, auth: &Credentials) -> Result<(), Disbelie
     }
     let Some(secret) = auth.secret() else {
         return match at.identity {
-            Some(_) if !at.shared.needs_token() => Ok(()),
+            Some(_) if !at.door.needs_token() => Ok(()),
             _ => Err(Disbelief { code: "invalid_credentials", message: "no token was given".to_owned() }),
         };
     };
-    match at.shared.recognise(&at.engine, Some(secret), VIA).await {
+    match at.door.recognise(&at.engine, Some(secret), VIA).await {
         Ok((identity, token)) => {
             let changes = at.session.as_ref().is_some_and(|session| session.identity != identity);
             if changes {
                 let message = "the session belongs to somebody else".to_owned();
                 return Err(Disbelief { code: "invalid_credentials", message });
             }
-            at.bucket = at.shared.bucket_of(&at.engine, &identity, token.as_ref());
-            at.engine = at.shared.engine_for(&at.engine, &identity, token.as_ref());
+            at.bucket = at.door.bucket_of(&at.engine, &identity, token.as_ref());
+            at.engine = at.door.engine_for(&at.engine, &identity, token.as_ref());
             at.identity = Some(identity);
             at.token = token;
             at.watch_token();

@@ -1,4 +1,4 @@
-//! Signs of life for those who ask for them by name: that the office is there, and how full it is. Neither is part of the
+//! StatusEvents of life for subscribers that ask for them by name: that the office is there, and how full it is. Neither is part of the
 //! history.
 
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -17,12 +17,12 @@ const EVERY: Duration = Duration::from_secs(15);
 
 /// Which of them somebody asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Signs {
+pub(super) struct StatusEvents {
     heartbeat: bool,
     capacity: bool,
 }
 
-impl Signs {
+impl StatusEvents {
     /// As a subscriber's filter and streams say.
     pub(super) fn asked_for(spec: &Spec, streams: &[Pattern]) -> Self {
         Self {
@@ -48,9 +48,13 @@ impl Signs {
         caller: &Caller,
         served: EventId,
     ) -> Result<Vec<String>, EngineError> {
-        let mut signs = Vec::new();
+        let mut status_events = Vec::new();
         if self.heartbeat {
-            signs.push(own_event(EventName::Heartbeat, served, json!({ "serverTime": stamp::now() })));
+            status_events.push(own_event(
+                EventName::Heartbeat,
+                served,
+                json!({ "serverTime": stamp::now() }),
+            ));
         }
         if self.capacity {
             let caller = caller.clone();
@@ -58,9 +62,9 @@ impl Signs {
                 engine.read(move |view| Ok((view.agent_count(&caller)?, view.rules()?))).await?;
             // Nothing keeps more from registering, but a message to more than these is refused.
             let full = json!({ "agents": agents, "maxAgents": rules.recipients });
-            signs.push(own_event(EventName::Capacity, served, full));
+            status_events.push(own_event(EventName::Capacity, served, full));
         }
-        Ok(signs)
+        Ok(status_events)
     }
 }
 

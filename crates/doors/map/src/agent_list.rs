@@ -115,7 +115,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
     };
     // A session that is not there has no agents.
     let of_session = wanted.session_id.as_deref().map(|id| -> BTreeSet<AgentId> {
-        at.hall.session(id).map_or_else(BTreeSet::new, |other| other.agents().into_iter().collect())
+        at.registry.session(id).map_or_else(BTreeSet::new, |other| other.agents().into_iter().collect())
     });
     let caller = session.caller();
     let (found, next) =
