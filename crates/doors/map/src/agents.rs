@@ -15,7 +15,7 @@ use super::errors::DoorError;
 use super::from_wire::{self, object_or_default, or_default, params};
 use super::session::{POLICY, Policy, Session};
 use super::to_wire::{self, OWN};
-use super::{MAX_AGENTS, VIA, agent_list, letters, overrides, send, structure};
+use super::{MAX_AGENTS, VIA, agent_list, messages, overrides, send, structure};
 use posthaste_host::caller::Identity;
 
 /// Under what name an entry keeps whom it was made for.
@@ -250,7 +250,7 @@ pub(super) async fn enter(
         }
     }
     // What the participant itself was sent before it had an agent stays with the participant.
-    let (stop, go) = letters::open(&at.engine, session, &line, &id).await?;
+    let (stop, go) = messages::open(&at.engine, session, &line, &id).await?;
     session.add_agent(id, stop);
     at.go.push(go);
     Ok(Entered { agent, resumed, previous_session })

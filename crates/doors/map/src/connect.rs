@@ -18,7 +18,7 @@ use super::connection::{Connection, Outcome};
 use super::errors::DoorError;
 use super::from_wire::{params, some_object};
 use super::session::{Dialect, Opening, PARTICIPANT, Part, Policy, Session, fresh};
-use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, VIA, agents, letters, streams, to_wire};
+use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, VIA, agents, messages, streams, to_wire};
 use crate::Door;
 use posthaste_host::caller::{AuthError, Identity};
 
@@ -280,7 +280,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<
     session.set_listed();
     // Who has no connection reads its mail by other ways.
     if let Some(line) = session.line() {
-        let (stop, go) = letters::open(&at.engine, session, &line, &session.participant).await?;
+        let (stop, go) = messages::open(&at.engine, session, &line, &session.participant).await?;
         session.add_slot(stop);
         at.go.push(go);
     }
@@ -295,7 +295,7 @@ pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Resul
     at.dialect = session.dialect();
     let mut present = Vec::new();
     if session.is_listed()
-        && let Ok((stop, go)) = letters::open(&at.engine, &session, &line, &session.participant).await
+        && let Ok((stop, go)) = messages::open(&at.engine, &session, &line, &session.participant).await
     {
         session.add_slot(stop);
         at.go.push(go);
@@ -306,7 +306,7 @@ pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Resul
     // What went to another holder meanwhile is not taken up again.
     session.review(&at.engine).await?;
     for agent in session.agents() {
-        match letters::open(&at.engine, &session, &line, &agent).await {
+        match messages::open(&at.engine, &session, &line, &agent).await {
             Ok((stop, go)) => {
                 session.add_agent(agent.clone(), stop);
                 at.go.push(go);

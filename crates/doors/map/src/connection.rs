@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use posthaste_engine::{Engine, one_request};
 use posthaste_wire::rpc::{self, Item, Message, RequestId};
+use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -19,7 +20,7 @@ use super::registry::SessionRegistry;
 use super::session::{Dialect, Session};
 use super::{
     HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, TAKEN_AT_ONCE, connect, disconnect, methods,
-    stale, token_watch,
+    stale, to_wire, token_watch,
 };
 use crate::Door;
 use posthaste_host::caller::{Identity, Pass};
@@ -65,6 +66,13 @@ impl From<serde_json::Value> for Answer {
 impl From<String> for Answer {
     fn from(text: String) -> Self {
         Self(text)
+    }
+}
+
+impl Answer {
+    /// The result as a wire type writes it.
+    pub(super) fn of(result: &impl Serialize) -> Self {
+        Self(to_wire::text(result))
     }
 }
 

@@ -8,6 +8,7 @@ use posthaste_engine::Engine;
 use posthaste_engine::nouns::{Audience, Body, Json, Message};
 use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::office::Announce;
+use posthaste_wire::map::message::Receipt;
 use posthaste_wire::map::{Address, codes};
 use posthaste_wire::rpc::{self, Item};
 use serde::Deserialize;
@@ -298,9 +299,9 @@ pub(super) async fn forward(
     system: &str,
     agent: &str,
     semantic: &str,
-) -> Value {
+) -> Receipt<'static> {
     let us = engine.realm();
-    let mut payload: Value = serde_json::from_str(&to_wire::message(message)).unwrap_or_default();
+    let mut payload = serde_json::to_value(to_wire::message(message, true)).unwrap_or_default();
     payload["to"] = json!({ "agent": agent });
     let envelope = json!({
         "payload": payload,
@@ -315,13 +316,13 @@ pub(super) async fn forward(
         Ok(_) => "queued",
         Err(_) => "failed",
     };
-    json!({
-        "agentId": format!("{system}:agent:{agent}"),
-        "status": status,
-        "semantic": semantic,
-        "timestamp": message.at,
-        "error": routed.err().map(|failure| failure.message),
-    })
+    Receipt {
+        agent_id: format!("{system}:agent:{agent}").into(),
+        status: status.into(),
+        semantic: semantic.to_owned().into(),
+        timestamp: message.at,
+        error: Some(routed.err().map(|failure| failure.message.into())),
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -421,7 +422,7 @@ async fn deliver(
         way.source_system.clone().or_else(|| session.name.clone()).unwrap_or_else(|| "unknown".to_owned());
     let from = message["from"].as_str().unwrap_or("unknown");
     let from = format!("{source}:agent:{from}");
-    let raw = |value: &Value| (!value.is_null()).then(|| to_wire::raw(value.to_string()));
+    let raw = |value: &Value| (!value.is_null()).then(|| to_wire::to_raw(value));
     let (to, meta) = (raw(&message["to"]), raw(&message["meta"]));
     let verb = SendMessage {
         body: match message.get("payload") {

@@ -1,4 +1,4 @@
-//! Reading parameters: typed, both spellings, and with a clear word about what does not fit.
+//! Conversion of params to the engine's types.
 
 use posthaste_engine::Refusal;
 use posthaste_engine::nouns::{
@@ -7,9 +7,9 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::verbs::conversations::Invitee;
 use posthaste_wire::Id;
-pub(super) use posthaste_wire::map::lenient::{
-    object, object_or_default, or_default, some_object, some_objects,
-};
+use posthaste_wire::map::conversation;
+pub(super) use posthaste_wire::map::lenient::{object_or_default, or_default, some_object};
+use posthaste_wire::map::turn::VisibilityParams;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -19,22 +19,22 @@ use uuid::Uuid;
 use super::errors::DoorError;
 use super::session::fresh;
 
-/// The parameters of a call, which are an object; none is an empty one.
+/// Parses the params of a call, which must be an object; absent params are an empty one.
 pub(super) fn params<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, DoorError> {
     borrowed(given)
 }
 
-/// The same for parameters that stay the text they are.
+/// Like [`params`], for params that borrow from the text.
 pub(super) fn borrowed<'a, T: Deserialize<'a>>(given: Option<&'a RawValue>) -> Result<T, DoorError> {
     let text = given.map_or("{}", RawValue::get);
-    // serde would also take an array for the members in order.
+    // serde would also accept an array of the members in order.
     if !text.starts_with('{') {
         return Err(DoorError::params("the parameters are an object"));
     }
     serde_json::from_str(text).map_err(DoorError::params)
 }
 
-/// A page size: absent is the usual one, zero or less is a mistake.
+/// A page size: the usual one if absent; zero, negative and fractional numbers are refused.
 pub(super) fn limit(given: Option<&Value>, usual: usize, most: usize) -> Result<usize, DoorError> {
     match given {
         None | Some(Value::Null) => Ok(usual),
@@ -53,7 +53,7 @@ pub(super) fn scope(text: &str) -> Result<ScopeId, DoorError> {
     Ok(ScopeId::new(text)?)
 }
 
-/// A conversation's name. One that cannot be a name is the name of none.
+/// A conversation id. Text that cannot be one is answered like an unknown id.
 pub(super) fn conversation(text: &str) -> Result<ConversationId, DoorError> {
     ConversationId::new(text).map_err(|_| {
         DoorError::new(
@@ -63,12 +63,12 @@ pub(super) fn conversation(text: &str) -> Result<ConversationId, DoorError> {
     })
 }
 
-/// An agent that a list is narrowed to. What cannot be a name is the name of nobody, and the list is empty.
+/// An agent id in a filter. Text that cannot be one becomes an unused id, so that the list is empty.
 pub(super) fn sought_agent(text: &str) -> Result<AgentId, DoorError> {
-    agent(text).or_else(|_| agent(&fresh("nobody-")))
+    agent(text).or_else(|_| agent(&fresh("unknown-")))
 }
 
-/// The same for a conversation.
+/// A conversation id in a filter, likewise.
 pub(super) fn sought_conversation(text: &str) -> Result<ConversationId, DoorError> {
     conversation(text).or_else(|_| conversation(&fresh("conv-")))
 }
@@ -81,15 +81,15 @@ pub(super) fn thread(text: &str) -> ThreadId {
     ThreadId(made_id(text, "thread-"))
 }
 
-/// An id that the office made. What cannot be one is taken for one that nothing has, so that the engine says what is wrong
-/// first: the conversation, the caller's part in it, or this.
+/// An id that the server made. Text that cannot be one becomes the nil id, which is unused, so that the engine first checks
+/// the conversation and the caller's participation.
 fn made_id(text: &str, prefix: &str) -> Uuid {
     Id::parse_prefixed(text, prefix)
         .or_else(|_| text.parse())
         .map_or(Uuid::nil(), |Id(bits)| Uuid::from_u128(bits))
 }
 
-/// MAP's four words and the tiers' numbers. What is neither is in turn, like most mail.
+/// A priority: one of MAP's words or the number of a tier. Anything else is `normal`.
 pub(super) fn priority(given: Option<&Value>) -> Priority {
     match given {
         Some(Value::String(word)) => priority_word(word).unwrap_or(Priority::NORMAL),
@@ -115,85 +115,53 @@ pub(super) fn priority_word(word: &str) -> Option<Priority> {
 
 /// Who may read a turn.
 pub(super) fn visibility(given: Option<&Value>) -> Result<Option<TurnVisibility>, DoorError> {
-    #[derive(Deserialize)]
-    struct Written {
-        #[serde(rename = "type")]
-        kind: String,
-        #[serde(default)]
-        ids: Option<Vec<String>>,
-        #[serde(default)]
-        roles: Option<Vec<String>>,
-    }
-    let written: Written = match given {
+    let VisibilityParams { kind, ids, roles } = match given {
         None | Some(Value::Null) => return Ok(None),
-        Some(value @ Value::Object(_)) => Written::deserialize(value).map_err(DoorError::params)?,
+        Some(value @ Value::Object(_)) => VisibilityParams::deserialize(value).map_err(DoorError::params)?,
         Some(_) => return Err(DoorError::params("visibility: an object with a type")),
     };
-    Ok(Some(match written.kind.as_str() {
+    Ok(Some(match kind.as_str() {
         "all" => TurnVisibility::All,
         "private" => TurnVisibility::Private,
         "internal" => TurnVisibility::Internal,
         "participants" => {
-            let ids = written.ids.ok_or_else(|| DoorError::params("visibility: ids are missing"))?;
+            let ids = ids.ok_or_else(|| DoorError::params("visibility: ids are missing"))?;
             TurnVisibility::Agents(ids.iter().map(|id| agent(id)).collect::<Result<_, _>>()?)
         }
         "role" => {
-            let roles = written.roles.ok_or_else(|| DoorError::params("visibility: roles are missing"))?;
+            let roles = roles.ok_or_else(|| DoorError::params("visibility: roles are missing"))?;
             TurnVisibility::Roles(roles.iter().map(|role| mail_role(role)).collect::<Result<_, _>>()?)
         }
         _ => return Err(DoorError::params("visibility: all, participants, role, private or internal")),
     }))
 }
 
-/// Somebody who is to take part in a conversation.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct WrittenInvitee {
-    id: String,
-    #[serde(default)]
-    role: Option<String>,
-    #[serde(default, deserialize_with = "some_object")]
-    permissions: Option<WrittenPermissions>,
+/// An agent that is to participate in a conversation.
+pub(super) fn invitee(given: &conversation::Invitee) -> Result<Invitee, DoorError> {
+    let may = given.permissions.clone().unwrap_or_default();
+    let history = match &may.history_access {
+        None => None,
+        Some(word) => Some(
+            HistoryAccess::from_word(word)
+                .ok_or_else(|| DoorError::params("historyAccess: none, from-join or full"))?,
+        ),
+    };
+    Ok(Invitee {
+        agent: agent(&given.id)?,
+        role: given.role.as_deref().map(mail_role).transpose()?,
+        permissions: PermissionsPatch {
+            can_send: may.can_send,
+            can_observe: may.can_observe,
+            can_invite: may.can_invite,
+            can_remove: may.can_remove,
+            can_create_threads: may.can_create_threads,
+            history,
+            can_see_internal: may.can_see_internal,
+        },
+    })
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct WrittenPermissions {
-    can_send: Option<bool>,
-    can_observe: Option<bool>,
-    can_invite: Option<bool>,
-    can_remove: Option<bool>,
-    can_create_threads: Option<bool>,
-    history_access: Option<String>,
-    can_see_internal: Option<bool>,
-}
-
-impl WrittenInvitee {
-    pub(super) fn read(&self) -> Result<Invitee, DoorError> {
-        let may = self.permissions.clone().unwrap_or_default();
-        let history = match &may.history_access {
-            None => None,
-            Some(word) => Some(
-                HistoryAccess::from_word(word)
-                    .ok_or_else(|| DoorError::params("historyAccess: none, from-join or full"))?,
-            ),
-        };
-        Ok(Invitee {
-            agent: agent(&self.id)?,
-            role: self.role.as_deref().map(mail_role).transpose()?,
-            permissions: PermissionsPatch {
-                can_send: may.can_send,
-                can_observe: may.can_observe,
-                can_invite: may.can_invite,
-                can_remove: may.can_remove,
-                can_create_threads: may.can_create_threads,
-                history,
-                can_see_internal: may.can_see_internal,
-            },
-        })
-    }
-}
-
-/// The parts one can play in a conversation.
+/// A role in a conversation.
 pub(super) fn mail_role(word: &str) -> Result<String, DoorError> {
     match word {
         "initiator" | "assistant" | "worker" | "observer" | "moderator" => Ok(word.to_owned()),
@@ -201,12 +169,12 @@ pub(super) fn mail_role(word: &str) -> Result<String, DoorError> {
     }
 }
 
-/// A value as its sender wrote it, if every reader can hold it.
+/// A value as its sender wrote it; refused if a reader could not parse it.
 pub(super) fn raw_json(field: &'static str, value: &RawValue) -> Result<Json, DoorError> {
     Ok(Json::from_raw(value).map_err(|why| Refusal::BadJson { field, why })?)
 }
 
-/// A JSON value as the engine keeps it.
+/// A JSON value as the engine stores it.
 pub(super) fn json(value: &Value) -> Json {
     Json::from_value(value)
 }

@@ -154,7 +154,7 @@ struct Inner {
 impl Inner {
     /// Tells the session's subscriptions that it has other names.
     fn tell_names_changed(&self) {
-        self.subscriptions.values().for_each(|subscription| subscription.speaks_anew());
+        self.subscriptions.values().for_each(|subscription| subscription.names_changed());
     }
 }
 

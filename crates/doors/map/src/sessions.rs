@@ -14,7 +14,7 @@ use super::connection::{Answer, Connection, Outcome};
 use super::errors::DoorError;
 use super::from_wire::params;
 use super::session::{Part, Session};
-use super::{connect, disconnect, letters};
+use super::{connect, disconnect, messages};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -181,7 +181,7 @@ pub(super) async fn permissions(
             names.iter().chain([&other.participant]).for_each(|agent| at.engine.close_mailboxes(agent));
             other.carriers_gone().await;
         }
-        (false, true) => letters::open_all(&at.engine, &other).await?,
+        (false, true) => messages::open_all(&at.engine, &other).await?,
         _ => {}
     }
     let told = json!({

@@ -1,5 +1,5 @@
-//! The history as server-sent events, for those who only listen: `GET /map/events`. `Last-Event-ID` goes on where a
-//! lost connection left off.
+//! The event log as server-sent events: `GET /map/events`. With `Last-Event-ID` a client resumes where a lost connection left
+//! off.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -20,10 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Line};
 use super::errors::DoorError;
-use super::events::{self, Form};
+use super::events::{self, Form, Rendered, Wording};
 use super::heartbeat::{StatusEvents, served};
-use super::subscription::{envelope, known};
-use super::{DEFAULT_BUFFER, connect, filters, streams, token_watch, ws};
+use super::subscription::known;
+use super::{DEFAULT_BUFFER, connect, filters, streams, to_wire, token_watch, ws};
 use crate::Door;
 use posthaste_host::caller::Realm;
 use posthaste_host::http::errors::answer;
@@ -60,7 +60,7 @@ pub(super) async fn events(
             if let Some(token) = token {
                 let line = Line::new(connection.line.out.clone(), flow.stop.clone());
                 let go = token_watch::watch(&door, &connection.engine, token, flow.stop.clone(), line);
-                // It waits for nothing but this.
+                // The watch starts only after this.
                 let _ = go.send(());
             }
             let chunks = stream::unfold(flow, async |mut flow| {
@@ -80,7 +80,7 @@ pub(super) async fn events(
     }
 }
 
-/// A stream under way.
+/// An open stream.
 struct Flow {
     engine: Engine,
     caller: Caller,
@@ -88,9 +88,9 @@ struct Flow {
     form: Form,
     id: String,
     stop: CancellationToken,
-    /// The last event that was sent, or where the stream began.
-    place: Seq,
-    /// What was sent last had this number.
+    /// The seq of the last event that was sent, or where the stream started.
+    seq: Seq,
+    /// Number of events sent.
     number: u64,
     status_events: StatusEvents,
     beat: Interval,
@@ -115,7 +115,7 @@ async fn open(
     let status_events = StatusEvents::asked_for(&spec, &streams);
     let history = at.registry.history(&at.engine).await?;
     let start = match last.filter(|id| !id.is_empty()) {
-        Some(id) => Start::After(streams::place(at, history, &Value::from(id)).await?),
+        Some(id) => Start::After(streams::seq_of(at, history, &Value::from(id)).await?),
         None => Start::Now,
     };
     let patterns = at.engine.hold_patterns(spec.cost() + streams.len())?;
@@ -125,7 +125,7 @@ async fn open(
     Ok(Flow {
         engine: at.engine.clone(),
         caller: session.caller(),
-        place: feed.seq(),
+        seq: feed.seq(),
         feed,
         form: Form { draft, history, payloads: true, observes: session.caller().rights.observe },
         id: super::session::fresh("sub-"),
@@ -139,11 +139,11 @@ async fn open(
 }
 
 impl Flow {
-    /// The next piece of the stream; nothing when it is over.
+    /// The next chunk of the stream; `None` at its end.
     async fn next(&mut self) -> Option<String> {
         let mut out = String::new();
         if !std::mem::replace(&mut self.greeted, true) {
-            // Something at once, so that the client knows that it is connected.
+            // Sent at once, so that the client knows that it is connected.
             sse::write_comment(&mut out, "events of this office");
             return Some(out);
         }
@@ -154,23 +154,23 @@ impl Flow {
                 Some(out)
             }
             _ = self.beat.tick(), if self.status_events.are_wanted() => {
-                let served = served(&self.engine, self.form.history, self.place).await.ok()?;
-                for members in self.status_events.read(&self.engine, &self.caller, served).await.ok()? {
-                    // Without an id: whoever comes back goes on after the last event of the history.
-                    sse::write_event(&mut out, None, None, &self.numbered(&members));
+                let served = served(&self.engine, self.form.history, self.seq).await.ok()?;
+                for event in self.status_events.read(&self.engine, &self.caller, served).await.ok()? {
+                    // Without an id, so that a client that reconnects resumes after the last logged event.
+                    sse::write_event(&mut out, None, None, &self.numbered(&event));
                 }
                 Some(out)
             }
             step = self.feed.next() => {
                 match step {
                     Ok(Step::Event { event, .. }) => {
-                        self.place = event.seq;
+                        self.seq = event.seq;
                         let known = known(&self.engine, || vec![self.caller.clone()], &event, self.form).await.ok()?;
-                        let members = events::members(&event, self.form, &known);
                         let id = events::id(&event, self.form.history).ulid();
-                        sse::write_event(&mut out, Some(&id), None, &self.numbered(&members));
+                        let event = events::render_shared(&event, self.form, &known, Wording::default());
+                        sse::write_event(&mut out, Some(&id), None, &self.numbered(&event));
                     }
-                    // Only who acknowledges or pauses is passed over, and here nobody can.
+                    // Events are skipped only for subscribers that acknowledge or pause, which this stream cannot.
                     Ok(Step::Overflow(_)) => sse::write_comment(&mut out, "passed over"),
                     Err(_) => return None,
                 }
@@ -179,9 +179,9 @@ impl Flow {
         }
     }
 
-    /// The next envelope. StatusEvents of life are counted like events.
-    fn numbered(&mut self, members: &str) -> String {
+    /// The params of `map/event` with the next number. Heartbeats are numbered like events.
+    fn numbered(&mut self, event: &Rendered) -> String {
         self.number += 1;
-        envelope(&self.id, self.number, members)
+        to_wire::text(&event.params(&self.id, self.number))
     }
 }

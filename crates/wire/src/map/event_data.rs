@@ -29,6 +29,27 @@ pub struct AgentRegistered<'a> {
     pub role: Option<Cow<'a, str>>,
 }
 
+/// The entry of an agent in an old event, which stores only these members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentStub<'a> {
+    /// The agent.
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    /// The participant that owns it.
+    #[serde(borrow)]
+    pub owner_id: Option<Cow<'a, str>>,
+    /// Its state.
+    #[serde(borrow)]
+    pub state: Cow<'a, str>,
+    /// Its display name.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Cow<'a, str>>,
+    /// Its role.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Cow<'a, str>>,
+}
+
 /// Data of an agent whose owner or parent is gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -295,4 +316,22 @@ pub struct OverflowData<'a> {
     /// Always `reduce_filter_scope`.
     #[serde(borrow)]
     pub recommendation: Cow<'a, str>,
+}
+
+/// Data of the heartbeat that a subscription may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeartbeatData {
+    /// The server's clock, in Unix milliseconds.
+    pub server_time: i64,
+}
+
+/// Data of the event that says how full the server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CapacityData {
+    /// Number of registered agents.
+    pub agents: i64,
+    /// Maximum number of recipients of a message.
+    pub max_agents: u32,
 }
