@@ -1,4 +1,4 @@
-//! The engine's history as MAP's events, in either vocabulary. The form that most listeners get is made once and shared.
+//! The engine's events as MAP's events, in both dialects. What is the same for many subscribers is rendered once.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,25 +27,26 @@ use super::session::POLICY;
 use super::to_wire::{self, OWN};
 use super::{MAX_RECEIPTS, overrides};
 
-/// What an event is to MAP.
+/// How MAP names an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// One of its own.
+    /// An event type of MAP.
     As(EventName),
-    /// Something MAP has no word for; only for those who name it.
+    /// An extension, sent only to subscribers that name it.
     Extension(String),
-    /// Nothing: bookkeeping of this door.
+    /// Not sent at all: internal to this door.
     Hidden,
 }
 
-/// How one listener gets events.
+/// How events are rendered for a subscriber.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     pub(super) draft: bool,
-    pub(super) history: u16,
-    /// Whether messages come with what they say.
+    /// Tag of the event log, part of event ids.
+    pub(super) log_tag: u16,
+    /// Whether messages include their payload.
     pub(super) payloads: bool,
-    /// Whether the listener may observe: others are not told how a message fared with its other recipients.
+    /// Whether the subscriber may observe; others do not learn the states of deliveries.
     pub(super) observes: bool,
 }
 
@@ -53,7 +54,7 @@ pub(super) fn seen(event: &Event) -> Seen {
     let participant =
         |sort: &AgentKind| matches!(sort, AgentKind::Client | AgentKind::Gateway | AgentKind::System);
     Seen::As(match &event.fact {
-        // Participants have their own events; their entries in the address book are this door's affair.
+        // Participants have events of their own; their entries in the directory are internal to this door.
         Fact::AgentRegistered { sort, .. } | Fact::AgentUnregistered { sort, .. } if participant(sort) => {
             return Seen::Hidden;
         }
@@ -102,7 +103,7 @@ pub(super) fn seen(event: &Event) -> Seen {
     })
 }
 
-/// A change of an agent's entry goes by what changed.
+/// The event type of a change depends on what changed.
 fn update_name(changes: &Json) -> EventName {
     let text = changes.as_str();
     if text.contains("\"bounds\"") && changes.value().get("bounds").is_some() {
@@ -116,37 +117,37 @@ fn update_name(changes: &Json) -> EventName {
 }
 
 /// The id of an event.
-pub(super) fn id(event: &Event, history: u16) -> EventId {
-    EventId { at: event.at, log_tag: history, seq: event.seq }
+pub(super) fn id(event: &Event, log_tag: u16) -> EventId {
+    EventId { at: event.at, log_tag, seq: event.seq }
 }
 
-/// What an event does not know itself and its form may tell.
+/// What the form of an event tells beyond the event itself.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// When the cause happened.
+    /// When the causing event happened.
     pub(super) cause_at: Option<i64>,
-    /// How a letter stands with those it is for, as far as the listener may know.
+    /// The states of a message's deliveries, as far as the subscriber may know them.
     pub(super) receipts: Option<Vec<Reached>>,
 }
 
 impl Known {
-    /// Whether the books have to be asked.
+    /// Whether the database has to be queried.
     pub(super) fn is_wanted(event: &Event, form: Form) -> bool {
         let cause = event.cause.is_some() && event.message.is_none();
         cause || (form.draft && event.fact == Fact::MessageSent && event.reached.is_none())
     }
 
-    /// What the books say.
+    /// Queries the database.
     pub(super) fn read(view: &View<'_>, callers: &[Caller], event: &Event, form: Form) -> Viewed<Self> {
         let mut known = Self::default();
         match (&event.message, event.cause) {
             (None, Some(cause)) => known.cause_at = view.time_of(cause)?,
             (Some(message), _) if Self::is_wanted(event, form) => {
-                // A letter that is not there for the listener any more has no recipients for it either.
-                let letter = callers.iter().find_map(|caller| view.message_at(caller, message.seq).ok());
-                let copies = letter.map_or(Vec::new(), |letter| letter.deliveries);
-                let open = copies.into_iter().filter(|copy| copy.copy != RecipientKind::Bcc);
-                known.receipts = Some(open.map(|copy| (copy.agent, copy.state)).collect());
+                // A subscriber that no longer sees the message sees no recipients either.
+                let found = callers.iter().find_map(|caller| view.message_at(caller, message.seq).ok());
+                let deliveries = found.map_or(Vec::new(), |found| found.deliveries);
+                let open = deliveries.into_iter().filter(|delivery| delivery.copy != RecipientKind::Bcc);
+                known.receipts = Some(open.map(|delivery| (delivery.agent, delivery.state)).collect());
             }
             _ => {}
         }
@@ -223,10 +224,10 @@ pub(super) fn render_shared(
 }
 
 pub(super) fn render(event: &Event, form: Form, known: &Known, wording: Wording<'_>) -> Rendered {
-    let event_id = id(event, form.history).ulid();
+    let event_id = id(event, form.log_tag).ulid();
     let cause = event.cause.and_then(|seq| {
         let at = known.cause_at.or_else(|| event.message.as_ref().map(|message| message.at))?;
-        Some(EventId { at, log_tag: form.history, seq }.ulid())
+        Some(EventId { at, log_tag: form.log_tag, seq }.ulid())
     });
     let kind = match (wording.kind, seen(event)) {
         (Some(kind), _) => Cow::Borrowed(kind),

@@ -1,4 +1,4 @@
-//! MAP for those who keep no connection: `POST /map/rpc` and `POST /map/batch`.
+//! MAP without a connection: `POST /map/rpc` and `POST /map/batch`.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::{MAX_BATCH, MAX_MESSAGE, connect, ws};
 use crate::Door;
 use posthaste_host::caller::Realm;
 
-/// Answers the calls of one request. The caller acts under the name on its token.
+/// Answers the calls of one request, in the name on the caller's token.
 pub(super) async fn rpc(
     State(door): State<Door>,
     Realm(engine): Realm,

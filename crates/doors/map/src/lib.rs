@@ -69,8 +69,8 @@ const MAX_AGENTS: usize = 10_000;
 const MAX_BATCH: usize = 1000;
 /// Calls of one connection whose answers are still to come; beyond these it is not read.
 const MAX_IN_FLIGHT: usize = 256;
-/// Frames of one connection that are looked at before others have their turn.
-const TAKEN_AT_ONCE: usize = 16;
+/// Frames of one connection that are read before other tasks get their turn.
+const FRAMES_PER_TURN: usize = 16;
 /// Frames waiting for a peer that does not read; beyond these whoever has more waits.
 const OUTGOING_FRAMES: usize = 64;
 /// Events kept for a subscriber that holds its subscription up, unless it asks for another number.
@@ -82,7 +82,7 @@ const MAX_RECEIPTS: usize = 1_000;
 /// How long a session can be resumed, and agents are kept without their connection.
 const RESUME_WINDOW: Duration = Duration::from_secs(300);
 /// How long answers in progress are waited for when a peer has nothing more to say.
-const LAST_ANSWERS: Duration = Duration::from_secs(5);
+const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a connection may stay without saying anything at all.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 

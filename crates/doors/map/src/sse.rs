@@ -113,9 +113,9 @@ async fn open(
     spec.event_types.extend(list("eventTypes").into_iter().flatten().map(Pattern::new));
     let streams: Vec<_> = list("streams").into_iter().flatten().map(stream_pattern).collect();
     let status_events = StatusEvents::asked_for(&spec, &streams);
-    let history = at.registry.history(&at.engine).await?;
+    let log_tag = at.registry.history(&at.engine).await?;
     let start = match last.filter(|id| !id.is_empty()) {
-        Some(id) => Start::After(streams::seq_of(at, history, &Value::from(id)).await?),
+        Some(id) => Start::After(streams::seq_of(at, log_tag, &Value::from(id)).await?),
         None => Start::Now,
     };
     let patterns = at.engine.hold_patterns(spec.cost() + streams.len())?;
@@ -127,7 +127,7 @@ async fn open(
         caller: session.caller(),
         seq: feed.seq(),
         feed,
-        form: Form { draft, history, payloads: true, observes: session.caller().rights.observe },
+        form: Form { draft, log_tag, payloads: true, observes: session.caller().rights.observe },
         id: super::session::fresh("sub-"),
         stop: at.door.stop().child_token(),
         number: 0,
@@ -154,7 +154,7 @@ impl Flow {
                 Some(out)
             }
             _ = self.beat.tick(), if self.status_events.are_wanted() => {
-                let served = served(&self.engine, self.form.history, self.seq).await.ok()?;
+                let served = served(&self.engine, self.form.log_tag, self.seq).await.ok()?;
                 for event in self.status_events.read(&self.engine, &self.caller, served).await.ok()? {
                     // Without an id, so that a client that reconnects resumes after the last logged event.
                     sse::write_event(&mut out, None, None, &self.numbered(&event));
@@ -166,7 +166,7 @@ impl Flow {
                     Ok(Step::Event { event, .. }) => {
                         self.seq = event.seq;
                         let known = known(&self.engine, || vec![self.caller.clone()], &event, self.form).await.ok()?;
-                        let id = events::id(&event, self.form.history).ulid();
+                        let id = events::id(&event, self.form.log_tag).ulid();
                         let event = events::render_shared(&event, self.form, &known, Wording::default());
                         sse::write_event(&mut out, Some(&id), None, &self.numbered(&event));
                     }

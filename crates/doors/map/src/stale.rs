@@ -1,5 +1,5 @@
-//! Agents and participants that an earlier run of the server left behind: nothing is connected under them. Participants are
-//! taken out; agents are kept, unregistered or orphaned by the policy that their session had, counted from the start.
+//! Agents and participants of an earlier run of the server, without a connection. Participants are unregistered; agents are
+//! kept, unregistered or orphaned as their `disconnectPolicy` says, counted from the start of this run.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use super::session::{PARTICIPANT, POLICY, Policy};
 use super::to_wire;
 use crate::Door;
 
-/// Entries read at a time.
+/// Agents read per query.
 const PAGE: usize = 500;
 
-/// An agent that may still come back, and until when. It is the same entry as long as its creation time is the same.
+/// An agent that may still reconnect, its creation time, by which its entry is recognised, and the deadline.
 type Awaited = (AgentId, i64, Instant);
 
-/// Resolves what an earlier run left in every realm, one realm after the other, so that a start with many realms does not
-/// open all of them at once.
+/// Resolves the stale agents of every realm, one realm after the other, so that a start with many realms does not open all of
+/// them at once.
 pub async fn resolve_all(door: Door) {
     let realms = match door.office().realms() {
         Ok(realms) => realms,
@@ -33,7 +33,7 @@ pub async fn resolve_all(door: Door) {
         if door.stop().is_cancelled() {
             return;
         }
-        // No handle is kept: a realm that waits for nothing else may be closed.
+        // No handle is kept, so that an idle realm can be closed.
         let awaited = match door.office().realm(&realm).await {
             Ok(engine) => first_look(&door, &engine).await,
             Err(error) => {
@@ -61,7 +61,7 @@ async fn first_look(door: &Door, engine: &Engine) -> Vec<Awaited> {
     if registry.is_new() { look(&registry, engine).await } else { Vec::new() }
 }
 
-/// Looks through the address book; gives the agents whose time is not over.
+/// Resolves the stale agents of one realm; returns those whose grace period is not over.
 async fn look(registry: &Arc<SessionRegistry>, engine: &Engine) -> Vec<Awaited> {
     let mut awaited = Vec::new();
     let mut query = AgentQuery {
@@ -80,7 +80,7 @@ async fn look(registry: &Arc<SessionRegistry>, engine: &Engine) -> Vec<Awaited> 
             }
         };
         for agent in page.items.iter().filter(|agent| is_stale(registry, engine, agent)) {
-            // Names that a participant chose may be chosen again; those we made up cannot be.
+            // Ids that a participant chose may be chosen again; generated ones cannot.
             if agent.kind != AgentKind::Agent {
                 if agent.id.as_str().starts_with(PARTICIPANT) {
                     unregister(engine, &agent.id, "the server was restarted").await;
@@ -91,7 +91,7 @@ async fn look(registry: &Arc<SessionRegistry>, engine: &Engine) -> Vec<Awaited> 
                 Policy::Unregister => unregister(engine, &agent.id, "disconnected").await,
                 Policy::Orphan => orphan(engine, agent).await,
                 Policy::Grace(window) => {
-                    // Longer than a clock can count is for ever.
+                    // Longer than the clock can count means forever.
                     let end = start.checked_add(window);
                     awaited.extend(end.map(|end| (agent.id.clone(), agent.created_at, end)));
                 }
@@ -104,7 +104,7 @@ async fn look(registry: &Arc<SessionRegistry>, engine: &Engine) -> Vec<Awaited> 
     }
 }
 
-/// Waits until the time of each agent is over and takes out those that did not come back.
+/// Waits for the deadline of each agent and unregisters those that did not reconnect.
 async fn wait_for(door: Door, realm: RealmName, mut awaited: Vec<Awaited>) {
     awaited.sort_by_key(|(_, _, end)| *end);
     for (id, created_at, end) in awaited {
@@ -122,7 +122,7 @@ async fn wait_for(door: Door, realm: RealmName, mut awaited: Vec<Awaited>) {
     }
 }
 
-/// Whether an entry of this door has neither a connection nor a session that may come back for it.
+/// Whether an agent of this door has neither a connection nor a session that may reconnect.
 fn is_stale(registry: &SessionRegistry, engine: &Engine, agent: &Agent) -> bool {
     agent.via == VIA
         && agent.state != Agent::ORPHANED

@@ -52,11 +52,11 @@ pub(super) async fn subscribe(
         session.line().ok_or_else(|| DoorError::denied("subscribing needs a connection: GET /map/events"))?;
     let spec = Spec::parse(&asked.filter)?;
     let streams = stream_patterns(asked.streams.as_ref());
-    let history = at.registry.history(&at.engine).await?;
+    let log_tag = at.registry.history(&at.engine).await?;
     let start = match &asked.replay_from {
         None | Some(Value::Null) if asked.options.include_history => Start::After(0),
         None | Some(Value::Null) => Start::Now,
-        Some(from) => Start::After(seq_of(at, history, from).await?),
+        Some(from) => Start::After(seq_of(at, log_tag, from).await?),
     };
     let patterns = at.engine.hold_patterns(spec.cost() + streams.len())?;
     let mut filter = filters::compile(&spec, streams.clone(), at.door.keeps_mail())?;
@@ -71,7 +71,7 @@ pub(super) async fn subscribe(
         buffer,
         form: Form {
             draft: session.is_draft(),
-            history,
+            log_tag,
             payloads: asked.options.include_message_payloads != Some(false),
             observes: session.caller().rights.observe,
         },
@@ -113,9 +113,9 @@ pub(super) async fn go_on(
 }
 
 /// The seq after which to start: that of an event id, or the last before a time.
-pub(super) async fn seq_of(at: &Connection, history: u16, from: &Value) -> Result<Seq, DoorError> {
+pub(super) async fn seq_of(at: &Connection, log_tag: u16, from: &Value) -> Result<Seq, DoorError> {
     match from {
-        Value::String(id) => cursor(at, history, id).await,
+        Value::String(id) => cursor(at, log_tag, id).await,
         Value::Number(time) => {
             let time = time.as_f64().ok_or_else(|| DoorError::params("a time in milliseconds"))?;
             #[expect(clippy::cast_possible_truncation, reason = "a time in whole milliseconds")]
@@ -127,10 +127,10 @@ pub(super) async fn seq_of(at: &Connection, history: u16, from: &Value) -> Resul
 }
 
 /// The seq of an event id, which must belong to this event log.
-async fn cursor(at: &Connection, history: u16, id: &str) -> Result<Seq, DoorError> {
+async fn cursor(at: &Connection, log_tag: u16, id: &str) -> Result<Seq, DoorError> {
     let stale = || DoorError::from(EngineError::from(Refusal::StaleCursor));
     let id = EventId::parse(id).ok_or_else(stale)?;
-    if id.log_tag != history {
+    if id.log_tag != log_tag {
         return Err(stale());
     }
     // Before the first event; heartbeats may have this id.
@@ -165,8 +165,8 @@ pub(super) async fn ack(at: &mut Connection, session: &Session, given: Option<&R
     match (one.up_to_sequence, &one.event_id) {
         (Some(up_to), _) => subscription.ack(up_to),
         (None, Some(id)) => {
-            let history = at.registry.history(&at.engine).await?;
-            subscription.ack_event(cursor(at, history, id).await?);
+            let log_tag = at.registry.history(&at.engine).await?;
+            subscription.ack_event(cursor(at, log_tag, id).await?);
         }
         (None, None) => return Err(DoorError::params("upToSequence or eventId: how far it has come")),
     }
@@ -193,12 +193,12 @@ pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: O
     }
     let spec = Spec::parse(&asked.filter)?;
     let filter = filters::compile(&spec, stream_patterns(asked.streams.as_ref()), at.door.keeps_mail())?;
-    let history = at.registry.history(&at.engine).await?;
+    let log_tag = at.registry.history(&at.engine).await?;
     // An event id wins over a time.
     let after = match (&asked.after_event_id, &asked.from_timestamp) {
-        (Some(id), _) => cursor(at, history, id).await?,
+        (Some(id), _) => cursor(at, log_tag, id).await?,
         (None, Some(Value::Null) | None) => 0,
-        (None, Some(time)) => seq_of(at, history, time).await?,
+        (None, Some(time)) => seq_of(at, log_tag, time).await?,
     };
     let end = match &asked.to_timestamp {
         None | Some(Value::Null) => None,
@@ -212,7 +212,7 @@ pub(super) async fn replay(at: &mut Connection, session: &Arc<Session>, given: O
     let limit = from_wire::limit(asked.limit.as_ref().or(asked.options.limit.as_ref()), 100, 1000)?;
     let form = Form {
         draft: session.is_draft(),
-        history,
+        log_tag,
         payloads: asked.options.include_message_payloads != Some(false),
         observes: session.caller().rights.observe,
     };

@@ -313,7 +313,7 @@ impl Subscription {
     }
 
     async fn served(&self, engine: &Engine) -> Result<EventId, EngineError> {
-        served(engine, self.form.history, self.seq.load(Ordering::Acquire)).await
+        served(engine, self.form.log_tag, self.seq.load(Ordering::Acquire)).await
     }
 
     /// The event that says which events were skipped.
@@ -321,7 +321,7 @@ impl Subscription {
         let (oldest, newest) =
             engine.read(move |view| Ok((view.time_of(lost.oldest)?, view.time_of(lost.newest)?))).await?;
         let id =
-            |seq, at: Option<i64>| EventId { at: at.unwrap_or(0), log_tag: self.form.history, seq }.ulid();
+            |seq, at: Option<i64>| EventId { at: at.unwrap_or(0), log_tag: self.form.log_tag, seq }.ulid();
         let data = OverflowData {
             events_dropped: lost.dropped,
             oldest_dropped: id(lost.oldest, oldest).into(),
