@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use posthaste_engine::{Engine, one_request};
 use posthaste_wire::rpc::{self, Item, Message, RequestId};
+use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -55,6 +56,13 @@ impl Line {
 /// The result of a call: text that is known to be JSON.
 #[derive(Debug)]
 pub(super) struct Answer(pub(super) String);
+
+impl Answer {
+    /// Writes a result. Types of the wire have no member that cannot be written.
+    pub(super) fn of(result: &impl Serialize) -> Self {
+        Self(serde_json::to_string(result).unwrap_or_else(|_| "null".to_owned()))
+    }
+}
 
 impl From<serde_json::Value> for Answer {
     fn from(value: serde_json::Value) -> Self {

@@ -10,7 +10,7 @@ use posthaste_engine::verbs::conversations::{Close, Create, Invite, Join, Leave,
 use posthaste_engine::verbs::turns::FirstTurn;
 use posthaste_engine::views::{ConversationQuery, TurnQuery, View, Viewed};
 use posthaste_engine::{EngineError, Refusal};
-use posthaste_wire::map::codes;
+use posthaste_wire::map::{Switch, codes};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -378,7 +378,7 @@ pub(super) async fn join(at: &mut Connection, session: &Arc<Session>, given: Opt
 
 /// Whether a connection may ask for what was said before.
 fn may_look_back(session: &Session) -> bool {
-    session.may("mail", "canViewHistory")
+    session.may(Switch::ViewMailHistory)
 }
 
 /// Refuses a turn to catch up from that is not there. What else speaks against joining is for the verb to say.

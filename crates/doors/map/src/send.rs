@@ -10,7 +10,7 @@ use posthaste_engine::stamp;
 use posthaste_engine::verbs::deliveries::MarkFailed;
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage, SendReceipt};
 use posthaste_engine::{Dispatch, Engine, Filter, Start, Step};
-use posthaste_wire::map::{Address, codes};
+use posthaste_wire::map::{Address, Switch, codes};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -102,8 +102,8 @@ pub(super) async fn send(
     let recipients = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
     let broadcast =
         recipients.local.iter().any(|one| matches!(one, nouns::Address::Kind(_) | nouns::Address::All));
-    if broadcast && !session.may("messaging", "canBroadcast") {
-        return Err(DoorError::denied("not allowed: messaging.canBroadcast"));
+    if broadcast && !session.may(Switch::Broadcast) {
+        return Err(DoorError::not_allowed(Switch::Broadcast));
     }
     post(at, session, &given, recipients, best_effort).await
 }
@@ -301,7 +301,7 @@ fn draft(
 
 /// Whether what a connection sends can be recorded: by the same leave as a turn.
 fn may_record(at: &Connection) -> bool {
-    at.door.keeps_mail() && at.session.as_ref().is_none_or(|session| session.may("mail", "canJoin"))
+    at.door.keeps_mail() && at.session.as_ref().is_none_or(|session| session.may(Switch::JoinMail))
 }
 
 /// The conversation that a message asks to be recorded in. What cannot be read is not recorded: delivery never suffers.
@@ -437,7 +437,7 @@ pub(super) async fn inject(
         (None, None) => return Err(DoorError::params("agentId: whom it is for")),
     };
     let id = from_wire::agent(&id)?;
-    if !session.may("lifecycle", "canSteer") && !session.owns(&id) {
+    if !session.may(Switch::Steer) && !session.owns(&id) {
         return Err(DoorError::denied("not allowed: lifecycle.canSteer"));
     }
     if at.registry.is_not_receiving(&id) {

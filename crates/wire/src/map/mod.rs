@@ -4,6 +4,7 @@
 //! the SDK's (`map/connect`, event names with underscores, `{agent}` addresses). All parsers here accept both.
 
 mod address;
+pub mod capabilities;
 pub mod codes;
 mod event_id;
 mod filter;
@@ -13,6 +14,7 @@ mod mode;
 mod names;
 
 pub use address::{Address, AddressError, Class};
+pub use capabilities::{Capabilities, Switch};
 pub use event_id::{EventId, log_tag};
 pub use filter::{FilterError, MailFilter, Spec, stream_pattern};
 pub use glob::Glob;
