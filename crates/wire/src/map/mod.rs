@@ -1,4 +1,5 @@
-//! MAP, the Multi-Agent Protocol: addresses, event names, filters, modes, error codes and event ids.
+//! MAP, the Multi-Agent Protocol: params, results and notifications, addresses, event names, filters, modes, error codes and
+//! event ids.
 //!
 //! Two versions of the protocol are in use: the draft (`map/initialize`, dotted event names, `{type, id}` addresses) and
 //! the SDK's (`map/connect`, event names with underscores, `{agent}` addresses). All parsers here accept both.
@@ -6,12 +7,18 @@
 mod address;
 pub mod capabilities;
 pub mod codes;
+pub mod conversation;
+pub mod event;
+mod event_data;
 mod event_id;
 mod filter;
 mod glob;
 pub mod lenient;
+pub mod message;
 mod mode;
 mod names;
+pub mod subscription;
+pub mod turn;
 
 pub use address::{Address, AddressError, Class};
 pub use capabilities::{Capabilities, Switch};
