@@ -5,7 +5,7 @@ use std::sync::Arc;
 use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json, TokenRole, Visibility};
 use posthaste_engine::verbs::agents::{Existing, Register, Registered, SetState, Unregister, Update};
 use posthaste_engine::{EngineError, Refusal};
-use posthaste_wire::map::codes;
+use posthaste_wire::map::{Switch, codes};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -482,18 +482,13 @@ pub(super) async fn spawn(at: &mut Connection, session: &Arc<Session>, given: Op
 
 /// The caller that may steer an agent: with the right to, the server's, for agents that the session sees. Without it the
 /// session may steer its own agents and those below them; any other is refused alike, whether it exists or not.
-async fn steering(
-    at: &Connection,
-    session: &Session,
-    id: &AgentId,
-    switch: &str,
-) -> Result<Caller, DoorError> {
+async fn steering(at: &Connection, session: &Session, id: &AgentId) -> Result<Caller, DoorError> {
     let (caller, seen) = (session.caller_for(id), id.clone());
     let found = at.engine.read(move |view| view.agent(&caller, &seen)).await;
-    match (session.may("lifecycle", switch), found) {
+    match (session.may(Switch::Stop), found) {
         (true, found) => found.map(|_| session.steering()).map_err(Into::into),
         (false, Err(EngineError::Refused(Refusal::NoSuchAgent { .. }))) => {
-            Err(DoorError::denied(format!("not allowed: lifecycle.{switch}")))
+            Err(DoorError::not_allowed(Switch::Stop))
         }
         (false, found) => found.map(|_| session.caller_for(id)).map_err(Into::into),
     }
@@ -503,7 +498,7 @@ async fn steering(
 pub(super) async fn stop(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let one: One = params(given)?;
     let id = from_wire::agent(&one.agent_id)?;
-    let caller = steering(at, session, &id, "canStop").await?;
+    let caller = steering(at, session, &id).await?;
     // One that is connected hears that it is to stop before it counts as stopped; listeners see both.
     let asked = at.engine.is_attached(&id) && one.force != Some(true);
     if asked {
@@ -514,18 +509,30 @@ pub(super) async fn stop(at: &mut Connection, session: &Arc<Session>, given: Opt
     Ok(json!({ "stopping": asked, "stopped": true, "agent": to_wire::agent(&agent), "success": true }).into())
 }
 
-/// `map/agents/suspend` and `map/agents/resume`.
+/// `map/agents/suspend`.
 pub(super) async fn suspend(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
-    suspend: bool,
 ) -> Outcome {
+    let agent = set_suspended(at, session, given, SetState::suspend).await?;
+    Ok(json!({ "suspended": true, "agent": to_wire::agent(&agent), "success": true }).into())
+}
+
+/// `map/agents/resume`.
+pub(super) async fn resume(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
+    let agent = set_suspended(at, session, given, SetState::resume).await?;
+    Ok(json!({ "resumed": true, "agent": to_wire::agent(&agent), "success": true }).into())
+}
+
+async fn set_suspended(
+    at: &Connection,
+    session: &Session,
+    given: Option<&RawValue>,
+    change: fn(AgentId) -> SetState,
+) -> Result<Agent, DoorError> {
     let one: One = params(given)?;
     let id = from_wire::agent(&one.agent_id)?;
-    let caller = steering(at, session, &id, "canStop").await?;
-    let verb = if suspend { SetState::suspend(id) } else { SetState::resume(id) };
-    let agent = at.engine.submit(&caller, verb).await?;
-    let word = if suspend { "suspended" } else { "resumed" };
-    Ok(json!({ word: true, "agent": to_wire::agent(&agent), "success": true }).into())
+    let caller = steering(at, session, &id).await?;
+    Ok(at.engine.submit(&caller, change(id)).await?)
 }

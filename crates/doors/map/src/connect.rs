@@ -8,17 +8,16 @@ use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json, TokenRole
 use posthaste_engine::verbs::agents::{Existing, Register};
 use posthaste_engine::verbs::office::Announce;
 use posthaste_engine::views::AgentQuery;
-use posthaste_wire::map::{Mode, codes, detect_mode};
+use posthaste_wire::map::{Mode, Switch, codes, detect_mode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::capabilities::Capabilities;
 use super::connection::{Connection, Outcome};
 use super::errors::DoorError;
 use super::from_wire::{params, some_object};
 use super::session::{Dialect, Opening, PARTICIPANT, Part, Policy, Session, fresh};
-use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, VIA, agents, messages, streams, to_wire};
+use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, VIA, agents, capabilities, messages, streams, to_wire};
 use crate::Door;
 use posthaste_host::caller::{AuthError, Identity};
 
@@ -179,7 +178,7 @@ async fn begin(
         dialect,
         policy,
         notify: written.notify_subscribers != Some(false),
-        capabilities: Capabilities::grant(at.door.keeps_mail(), steers, greeting.capabilities.as_ref()),
+        capabilities: capabilities::grant(at.door.keeps_mail(), steers, greeting.capabilities.as_ref()),
         identity,
     };
     let session = Arc::new(Session::new(opening));
@@ -210,7 +209,7 @@ pub(super) fn passing(door: &Door, identity: &Identity) -> Arc<Session> {
         dialect: Dialect::Sdk,
         policy: Policy::Orphan,
         notify: false,
-        capabilities: Capabilities::grant(door.keeps_mail(), steers, None),
+        capabilities: capabilities::grant(door.keeps_mail(), steers, None),
     }))
 }
 
@@ -438,7 +437,7 @@ fn initialized(at: &Connection, session: &Session, mode: Mode, agent: &AgentId) 
             "tasks": true,
             "roles": true,
             "environments": true,
-            "federation": full && session.may("federation", "canFederate"),
+            "federation": full && session.may(Switch::Federate),
             "replay": true,
             "deliverySemantics": semantics,
             "maxSubscriptions": if full { MAX_SUBSCRIPTIONS } else { 1 },
@@ -472,7 +471,7 @@ pub(super) async fn authenticate(at: &mut Connection, given: Option<&RawValue>) 
     if let Some(session) = session {
         answer["sessionId"] = session.id.as_str().into();
         answer["participantId"] = session.participant.as_str().into();
-        answer["capabilities"] = session.capabilities();
+        answer["capabilities"] = json!(session.capabilities());
         answer["resumeToken"] = session.token().into();
     }
     Ok(answer.into())

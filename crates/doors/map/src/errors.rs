@@ -2,7 +2,7 @@
 
 use posthaste_engine::nouns::IdError;
 use posthaste_engine::{EngineError, Fault, Refusal, RefusalClass};
-use posthaste_wire::map::{AddressError, FilterError, codes};
+use posthaste_wire::map::{AddressError, FilterError, Switch, codes};
 use posthaste_wire::rpc::{ErrorObject, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -33,6 +33,13 @@ impl DoorError {
 
     pub(super) fn denied(why: impl Into<String>) -> Self {
         Self::new(codes::PERMISSION_DENIED, why)
+    }
+
+    /// The session lacks a capability.
+    pub(super) fn not_allowed(switch: Switch) -> Self {
+        let (group, name) = switch.path();
+        let code = if group == "mail" { codes::MAIL_PERMISSION_DENIED } else { codes::PERMISSION_DENIED };
+        Self::new(code, format!("not allowed: {group}.{name}"))
     }
 
     /// The caller calls more often than it may.

@@ -22,6 +22,7 @@ mod heartbeat;
 mod http;
 mod mail;
 mod messages;
+mod method_table;
 mod methods;
 mod outbox;
 mod overrides;
@@ -48,6 +49,7 @@ mod ws;
 pub use errors::refused;
 
 pub use door::{Door, Options};
+pub use methods::method_names;
 pub use paths::{elsewhere, is_socket};
 pub use stale::resolve_all;
 pub use stdio::{lines, serve};

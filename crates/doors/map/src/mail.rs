@@ -10,12 +10,12 @@ use posthaste_engine::verbs::conversations::{Close, Create, Invite, Join, Leave,
 use posthaste_engine::verbs::turns::FirstTurn;
 use posthaste_engine::views::{ConversationQuery, ConversationStats, TurnQuery, View, Viewed};
 use posthaste_engine::{EngineError, Refusal};
-use posthaste_wire::map::codes;
 use posthaste_wire::map::conversation::{
     CatchUp, ConversationParams, ConversationResult, CreateParams, CreateResult, GetParams, GetResult,
     Invitation, InviteParams, InviteResult, JoinParams, JoinResult, LeaveResult, ListParams, ListResult,
     Presence, PresenceResult, Stats, Words,
 };
+use posthaste_wire::map::{Switch, codes};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -283,7 +283,7 @@ async fn history(
 
 /// Whether the session may read earlier turns.
 fn may_read_history(session: &Session) -> bool {
-    session.may("mail", "canViewHistory")
+    session.may(Switch::ViewMailHistory)
 }
 
 /// Refuses to catch up from a turn that does not exist. Other reasons against joining are left to the verb.

@@ -7,6 +7,7 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::verbs::scopes::{CreateScope, DeleteScope, JoinScope, LeaveScope};
 use posthaste_engine::views::ScopeQuery;
+use posthaste_wire::map::Switch;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -163,8 +164,8 @@ pub(super) async fn leave(at: &mut Connection, session: &Arc<Session>, given: Op
 fn member(session: &Session, one: &One) -> Result<AgentId, DoorError> {
     let Some(id) = &one.agent_id else { return Ok(session.actor()) };
     let agent = from_wire::agent(id)?;
-    if !session.owns(&agent) && !session.may("scopes", "canManageScopes") {
-        return Err(DoorError::denied("not allowed: scopes.canManageScopes"));
+    if !session.owns(&agent) && !session.may(Switch::ManageScopes) {
+        return Err(DoorError::not_allowed(Switch::ManageScopes));
     }
     Ok(agent)
 }

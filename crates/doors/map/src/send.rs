@@ -14,7 +14,7 @@ use posthaste_wire::map::message::{
     Delivered, Heading, InjectParams, InjectResult, Receipt, RequestResult, ScopeParams, SendMeta,
     SendParams, SendResult, To,
 };
-use posthaste_wire::map::{Address, codes};
+use posthaste_wire::map::{Address, Switch, codes};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -55,8 +55,8 @@ pub(super) async fn send(
     let recipients = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
     let broadcast =
         recipients.local.iter().any(|one| matches!(one, nouns::Address::Kind(_) | nouns::Address::All));
-    if broadcast && !session.may("messaging", "canBroadcast") {
-        return Err(DoorError::denied("not allowed: messaging.canBroadcast"));
+    if broadcast && !session.may(Switch::Broadcast) {
+        return Err(DoorError::not_allowed(Switch::Broadcast));
     }
     post(at, session, &given, recipients, best_effort).await
 }
@@ -244,7 +244,7 @@ fn draft(
 
 /// Whether messages of a connection may be recorded in a conversation: with the same permission as a turn.
 fn may_record(at: &Connection) -> bool {
-    at.door.keeps_mail() && at.session.as_ref().is_none_or(|session| session.may("mail", "canJoin"))
+    at.door.keeps_mail() && at.session.as_ref().is_none_or(|session| session.may(Switch::JoinMail))
 }
 
 /// The conversation that a message asks to be recorded in. An unreadable reference is ignored and the message delivered.
@@ -332,7 +332,7 @@ pub(super) async fn inject(
         (None, None) => return Err(DoorError::params("agentId: whom it is for")),
     };
     let id = from_wire::agent(&id)?;
-    if !session.may("lifecycle", "canSteer") && !session.owns(&id) {
+    if !session.may(Switch::Steer) && !session.owns(&id) {
         return Err(DoorError::denied("not allowed: lifecycle.canSteer"));
     }
     if at.registry.is_not_receiving(&id) {

@@ -8,12 +8,11 @@ use std::time::Duration;
 use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Rights, TokenRole};
 use posthaste_engine::{Engine, EngineError, Refusal, VerifiedAt, stamp};
 use posthaste_wire::Id;
-use posthaste_wire::map::Mode;
+use posthaste_wire::map::{Capabilities, Mode, Switch};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::capabilities::Capabilities;
 use super::connection::Line;
 use super::subscription::Subscription;
 use super::to_wire;
@@ -142,7 +141,7 @@ struct Inner {
     agents: Vec<AgentId>,
     slots: HashMap<AgentId, CancellationToken>,
     subscriptions: HashMap<String, Arc<Subscription>>,
-    capabilities: Capabilities,
+    capabilities: Arc<Capabilities>,
     token: String,
     line: Option<Line>,
     /// Counts connections, so that a timer of an earlier one can tell.
@@ -170,7 +169,7 @@ pub(super) struct Opening {
     pub(super) dialect: Dialect,
     pub(super) policy: Policy,
     pub(super) notify: bool,
-    pub(super) capabilities: Capabilities,
+    pub(super) capabilities: Arc<Capabilities>,
 }
 
 impl Session {
@@ -217,7 +216,7 @@ impl Session {
     /// The caller for one of its agents.
     pub(super) fn caller_as(&self, agent: AgentId) -> Caller {
         let admin = self.part == Part::System && self.is_operator();
-        let observe = self.identity.observe && self.may("observation", "canObserve");
+        let observe = self.identity.observe && self.may(Switch::Observe);
         Caller { agent, rights: Rights { member: true, observe, admin }, via: VIA.to_owned() }
     }
 
@@ -269,23 +268,24 @@ impl Session {
         self.identity.role == TokenRole::Admin
     }
 
-    pub(super) fn may(&self, group: &str, switch: &str) -> bool {
-        self.lock().capabilities.allow(group, switch)
+    pub(super) fn may(&self, switch: Switch) -> bool {
+        self.lock().capabilities.allows(switch)
     }
 
     /// Whether it and its agents get messages.
     pub(super) fn receives(&self) -> bool {
-        self.may("messaging", "canReceive")
+        self.may(Switch::Receive)
     }
 
-    pub(super) fn capabilities(&self) -> Value {
-        self.lock().capabilities.to_json()
+    pub(super) fn capabilities(&self) -> Arc<Capabilities> {
+        self.lock().capabilities.clone()
     }
 
-    pub(super) fn change_capabilities(&self, given: &serde_json::Map<String, Value>) -> Value {
+    /// Sets the given switches and returns all of them.
+    pub(super) fn change_capabilities(&self, given: &serde_json::Map<String, Value>) -> Arc<Capabilities> {
         let mut inner = self.lock();
-        inner.capabilities.lay_over(given);
-        inner.capabilities.to_json()
+        inner.capabilities = Arc::new(inner.capabilities.changed(given));
+        inner.capabilities.clone()
     }
 
     pub(super) fn dialect(&self) -> Dialect {
