@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use posthaste_engine::{Engine, one_request};
+use posthaste_wire::map::connect::ConnectParams;
 use posthaste_wire::rpc::{self, Item, Message, RequestId};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -19,8 +20,8 @@ use super::outbox::Outbox;
 use super::registry::SessionRegistry;
 use super::session::{Dialect, Session};
 use super::{
-    HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, TAKEN_AT_ONCE, connect, disconnect, methods,
-    stale, token_watch,
+    HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, TAKEN_AT_ONCE, disconnect, methods, stale,
+    token_watch,
 };
 use crate::Door;
 use posthaste_host::caller::{Identity, Pass};
@@ -134,7 +135,7 @@ pub(super) struct Connection {
     /// The vocabulary of its session, or of the last one it had.
     pub(super) dialect: Dialect,
     /// What it said in its greeting, while it still has to say who it is.
-    pub(super) greeting: Option<Box<connect::Greeting>>,
+    pub(super) greeting: Option<Box<ConnectParams>>,
     /// Whoever may begin once the answer to the call at hand has been sent: a subscription's first event must not
     /// come before the peer has heard the subscription's name.
     pub(super) go: Vec<oneshot::Sender<()>>,

@@ -260,7 +260,7 @@ fn data(event: &Event, fact: &Fact) -> Value {
     match fact {
         Fact::AgentRegistered { agent, name, role, owner, state, entry, .. } => {
             let entry = match entry {
-                Some(entry) => to_wire::agent(entry),
+                Some(entry) => serde_json::to_value(to_wire::agent(entry)).unwrap_or_default(),
                 None => {
                     let mut entry = json!({ "id": agent, "ownerId": owner, "state": state });
                     to_wire::put(&mut entry, "name", name.clone());
@@ -362,7 +362,7 @@ fn permissions_data(event: &Event, agent: &AgentId, changes: &Json) -> Value {
     let changes = changes.value();
     let bounds = |name: &str| {
         let bounds = changes.get(name).cloned().map(serde_json::from_value);
-        bounds.and_then(Result::ok).map(|bounds| overrides::to_wire(&bounds))
+        bounds.and_then(Result::ok).and_then(|bounds| serde_json::to_value(overrides::to_wire(&bounds)).ok())
     };
     let changed = bounds("bounds").unwrap_or_else(|| json!({}));
     let effective = bounds("bounds_in_force").unwrap_or_else(|| changed.clone());
