@@ -1,76 +1,44 @@
-//! Greeting and authenticating: how a connection gets its session.
+//! ConnectParams and authenticating: how a connection gets its session.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_engine::Engine;
-use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json, TokenRole};
+use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, TokenRole};
 use posthaste_engine::verbs::agents::{Existing, Register};
 use posthaste_engine::verbs::office::Announce;
 use posthaste_engine::views::AgentQuery;
-use posthaste_wire::map::{Mode, Switch, codes, detect_mode};
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
-
-use super::connection::{Connection, Outcome};
-use super::errors::DoorError;
-use super::from_wire::{params, some_object};
-use super::session::{Dialect, Opening, PARTICIPANT, Part, Policy, Session, fresh};
-use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, VIA, agents, capabilities, messages, streams, to_wire};
-use crate::Door;
 use posthaste_host::caller::{AuthError, Identity};
+use posthaste_wire::map::connect::{
+    self as wire, AuthRefused, AuthRequired, AuthRequiredResult, AuthenticateResult, Authenticated,
+    ConnectParams, ConnectResult, Credentials, InitializeResult, MailEnabled, Principal, RefreshResult,
+    ServerCapabilities, SystemInfo,
+};
+use posthaste_wire::map::lenient::some_object;
+use posthaste_wire::map::{Capabilities, Mode, Switch, codes, detect_mode};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
-/// The parameters of `map/connect`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Greeting {
-    protocol_version: Option<Value>,
-    participant_type: Option<String>,
-    participant_id: Option<String>,
-    name: Option<String>,
-    capabilities: Option<Map<String, Value>>,
-    resume_token: Option<String>,
-    reclaim_agents: Option<Vec<String>>,
-    #[serde(deserialize_with = "some_object")]
-    disconnect_policy: Option<WrittenPolicy>,
-    #[serde(deserialize_with = "some_object")]
-    auth: Option<Credentials>,
-}
+use super::connection::{Answer, Connection, Outcome};
+use super::errors::DoorError;
+use super::from_wire::params;
+use super::nouns::{self, stored};
+use super::session::{Dialect, Opening, PARTICIPANT, Part, Policy, Session, fresh};
+use super::{MAX_MESSAGE, MAX_SUBSCRIPTIONS, VIA, agents, capabilities, messages, streams};
+use crate::Door;
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct WrittenPolicy {
-    agent_behavior: Option<String>,
-    grace_period_ms: Option<u64>,
-    notify_subscribers: Option<bool>,
-}
+/// The version of the SDK's protocol.
+const PROTOCOL_VERSION: u32 = 1;
 
-/// How somebody says who it is. Documents say `credential`, the SDK's factories send `token`, its gateways `credentials`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Credentials {
-    method: Option<String>,
-    credential: Option<String>,
-    credentials: Option<String>,
-    token: Option<String>,
-}
-
-impl Credentials {
-    fn secret(&self) -> Option<&str> {
-        [&self.credential, &self.credentials, &self.token].into_iter().find_map(Option::as_deref)
-    }
-}
-
-/// Why somebody was not believed, in the word that auth results use.
-struct Disbelief {
+/// Why credentials do not count, in the words of auth results.
+struct AuthFailure {
     code: &'static str,
     message: String,
 }
 
-impl Disbelief {
-    /// As an error, where the call has no result to say it in.
-    fn failure(self) -> DoorError {
+impl AuthFailure {
+    /// As an error, for calls whose result cannot say it.
+    fn into_error(self) -> DoorError {
         let code = match self.code {
             "expired" => codes::TOKEN_EXPIRED,
             "method_not_supported" => codes::METHOD_NOT_SUPPORTED,
@@ -78,107 +46,116 @@ impl Disbelief {
         };
         DoorError::new(code, self.message)
     }
+
+    /// As a result.
+    fn into_result(self) -> AuthRefused {
+        let error = wire::AuthError { code: self.code.to_owned(), message: self.message };
+        AuthRefused { success: false, error }
+    }
 }
 
 /// `map/connect`.
 pub(super) async fn connect(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
-    let greeting: Greeting = params(given)?;
-    if let Some(word) = &greeting.participant_type
+    let asked: ConnectParams = params(given)?;
+    if let Some(word) = &asked.participant_type
         && Part::from_word(word).is_none()
     {
         return Err(DoorError::params("participantType: client, agent, gateway or system"));
     }
-    if let Some(version) = &greeting.protocol_version
+    if let Some(version) = &asked.protocol_version
         && !(version.is_number() || version.is_string())
     {
         return Err(DoorError::params("protocolVersion: a number"));
     }
     if let Some(session) = at.session.clone() {
-        return Ok(welcome(at, &session, None).await?.into());
+        return Ok(Answer::of(&describe(at, &session)));
     }
-    if let Some(auth) = greeting.auth.clone()
-        && let Err(why) = believe(at, &auth).await
+    if let Some(auth) = asked.auth.clone()
+        && let Err(why) = check_credentials(at, &auth).await
     {
-        return Err(why.failure());
+        return Err(why.into_error());
     }
     if at.identity.is_none() {
-        at.greeting = Some(Box::new(greeting));
-        return Ok(json!({
-            "protocolVersion": 1,
-            "systemInfo": system_info(&at.engine),
-            "authRequired": { "methods": ["bearer", "api-key"], "required": true, "realm": at.engine.realm() },
-        })
-        .into());
+        at.greeting = Some(Box::new(asked));
+        return Ok(Answer::of(&AuthRequiredResult {
+            protocol_version: PROTOCOL_VERSION,
+            system_info: system_info(&at.engine),
+            auth_required: AuthRequired {
+                methods: vec!["bearer".to_owned(), "api-key".to_owned()],
+                required: true,
+                realm: at.engine.realm().to_string(),
+            },
+        }));
     }
-    Ok(greet(at, greeting).await?.1.into())
+    Ok(Answer::of(&begin_or_resume(at, asked).await?.1))
 }
 
-/// Begins or resumes the session that a greeting asks for; gives it with the answer to the greeting.
-async fn greet(at: &mut Connection, greeting: Greeting) -> Result<(Arc<Session>, Value), DoorError> {
-    if let Some(token) = &greeting.resume_token
+/// Begins or resumes the session that `map/connect` asks for.
+async fn begin_or_resume(
+    at: &mut Connection,
+    asked: ConnectParams,
+) -> Result<(Arc<Session>, ConnectResult), DoorError> {
+    if let Some(token) = &asked.resume_token
         && let Some(session) = at.registry.resumable(token)
         && Some(&session.identity) == at.identity.as_ref()
     {
-        let hello = take_up(at, session.clone()).await?;
-        return Ok((session, hello));
+        let result = take_up(at, session.clone()).await?;
+        return Ok((session, result));
     }
-    let session = begin(at, &greeting, Dialect::Sdk).await?;
+    let session = begin(at, &asked, Dialect::Sdk).await?;
     let mut reclaimed = Vec::new();
-    for id in greeting.reclaim_agents.iter().flatten() {
+    for id in asked.reclaim_agents.iter().flatten() {
         let claim = Register { id: Some(AgentId::new(id)?), ..Register::default() };
-        // Whoever cannot be reclaimed is simply not among the reclaimed.
+        // Agents that cannot be taken over are missing in the result.
         if let Ok(found) = agents::enter(at, &session, claim, true).await {
-            reclaimed.push(to_wire::agent(&found.agent));
+            reclaimed.push(nouns::agent(&found.agent));
         }
     }
-    let reclaimed = greeting.reclaim_agents.is_some().then_some(reclaimed);
-    let mut hello = welcome(at, &session, None).await?;
-    if let Some(reclaimed) = reclaimed {
-        hello["reclaimedAgents"] = Value::Array(reclaimed);
-    }
-    Ok((session, hello))
+    let mut result = describe(at, &session);
+    result.reclaimed_agents = asked.reclaim_agents.is_some().then_some(reclaimed);
+    Ok((session, result))
 }
 
-/// The session at hand; a peer that calls without a greeting is a client, in the vocabulary that it spoke before.
+/// The session of the connection. A peer that calls without `map/connect` is a client, in the vocabulary that it used before.
 pub(super) async fn session(at: &mut Connection) -> Result<Arc<Session>, DoorError> {
     if let Some(session) = &at.session {
         return Ok(session.clone());
     }
-    let greeting = at.greeting.take().unwrap_or_default();
-    begin(at, &greeting, at.dialect).await
+    let asked = at.greeting.take().unwrap_or_default();
+    begin(at, &asked, at.dialect).await
 }
 
-/// Makes a new session.
+/// Begins a new session.
 async fn begin(
     at: &mut Connection,
-    greeting: &Greeting,
+    asked: &ConnectParams,
     dialect: Dialect,
 ) -> Result<Arc<Session>, DoorError> {
     let Some(identity) = at.identity.clone() else {
         return Err(DoorError::new(codes::AUTH_REQUIRED, "say who you are first"));
     };
-    let part = greeting.participant_type.as_deref().and_then(Part::from_word).unwrap_or(Part::Client);
-    let written = greeting.disconnect_policy.clone().unwrap_or_default();
-    let policy = match written.agent_behavior.as_deref() {
+    let part = asked.participant_type.as_deref().and_then(Part::from_word).unwrap_or(Part::Client);
+    let wanted = asked.disconnect_policy.clone().unwrap_or_default();
+    let policy = match wanted.agent_behavior.as_deref() {
         Some("unregister") => Policy::Unregister,
         Some("orphan") => Policy::Orphan,
-        Some("grace-period") | None => written
+        Some("grace-period") | None => wanted
             .grace_period_ms
             .map_or(Policy::USUAL, |millis| Policy::Grace(Duration::from_millis(millis))),
         Some(_) => return Err(DoorError::params("agentBehavior: unregister, orphan or grace-period")),
     };
     let steers = identity.role == TokenRole::Admin;
-    let asked = greeting.participant_id.as_deref();
-    let participant = choose_participant(at, asked).await?;
+    let wanted_id = asked.participant_id.as_deref();
+    let participant = choose_participant(at, wanted_id).await?;
     let opening = Opening {
-        chosen: asked == Some(participant.as_str()),
+        chosen: wanted_id == Some(participant.as_str()),
         participant,
         part,
-        name: greeting.name.clone(),
+        name: asked.name.clone(),
         dialect,
         policy,
-        notify: written.notify_subscribers != Some(false),
-        capabilities: capabilities::grant(at.door.keeps_mail(), steers, greeting.capabilities.as_ref()),
+        notify: wanted.notify_subscribers != Some(false),
+        capabilities: capabilities::grant(at.door.keeps_mail(), steers, asked.capabilities.as_ref()),
         identity,
     };
     let session = Arc::new(Session::new(opening));
@@ -187,17 +164,17 @@ async fn begin(
     at.registry.note_receiving(&session);
     at.session = Some(session.clone());
     at.dialect = dialect;
-    if let Err(failure) = enter(at, &session).await {
+    if let Err(error) = enter(at, &session).await {
         at.session = None;
         session.detach();
         at.registry.remove(&session);
-        return Err(failure);
+        return Err(error);
     }
     at.watch_token();
     Ok(session)
 }
 
-/// A session for one request: it acts under the name on its token and ends with the answer.
+/// A session for one request: it acts under the name on its token and ends with the response.
 pub(super) fn passing(door: &Door, identity: &Identity) -> Arc<Session> {
     let steers = identity.role == TokenRole::Admin;
     Arc::new(Session::new(Opening {
@@ -213,13 +190,13 @@ pub(super) fn passing(door: &Door, identity: &Identity) -> Arc<Session> {
     }))
 }
 
-/// The id that a participant asks for, if nobody else has it.
+/// The id that a participant asks for if it is free, else a new one.
 async fn choose_participant(at: &Connection, asked: Option<&str>) -> Result<AgentId, DoorError> {
     let fresh = || AgentId::new(fresh(PARTICIPANT)).map_err(DoorError::from);
     let Some(asked) = asked else { return fresh() };
     let asked = AgentId::new(asked)?;
     if let Some(other) = at.registry.participant(&asked) {
-        // One that is gone makes room for its successor, if that is the same principal.
+        // A session without a connection gives up its id to a later one of the same principal.
         if other.is_live() || Some(&other.identity) != at.identity.as_ref() {
             return fresh();
         }
@@ -235,23 +212,23 @@ async fn choose_participant(at: &Connection, asked: Option<&str>) -> Result<Agen
     });
     let (entry, owned, may_take) = known.await?;
     let is_own = |agent: &Agent| at.identity.as_ref().is_some_and(|own| agents::is_of(agent, own));
-    // A participant owns what is owned under its name, so nothing of another's may be.
+    // A participant owns the agents that are owned under its name, so none of them may be another principal's.
     let is_free = may_take && owned.is_none_or(|agent| is_own(&agent));
     match entry {
-        // What an earlier run of the office left behind.
+        // An entry of an earlier run of the server.
         Some(agent) if agent.kind == AgentKind::Client && agent.via == VIA && is_own(&agent) => Ok(asked),
         None if is_free => Ok(asked),
         _ => fresh(),
     }
 }
 
-/// Enters a participant into the address book and tells everyone that it is here. Agents' connections have no entry
-/// of their own: their agents have.
+/// Registers a participant and announces that it connected. Connections of agents have no entry of their own: their agents
+/// have.
 async fn enter(at: &mut Connection, session: &Arc<Session>) -> Result<(), DoorError> {
     let caller = session.caller_as(session.participant.clone());
-    let data = Json::from_value(&session.participant_data());
+    let data = stored(&session.participant_data(None));
     let announce = Announce { word: "participant.connected".to_owned(), data, to: None };
-    // Posted together, committed together.
+    // Queued together, so that both are in one commit.
     let announced = at.engine.enqueue(&caller, announce).await?;
     if session.part != Part::Agent {
         list(at, session).await?;
@@ -260,7 +237,7 @@ async fn enter(at: &mut Connection, session: &Arc<Session>) -> Result<(), DoorEr
     Ok(())
 }
 
-/// Gives a participant an entry of its own in the address book, so that it can send and be answered.
+/// Registers the participant itself, so that it can send messages and receive answers.
 pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<(), DoorError> {
     if session.is_listed() {
         return Ok(());
@@ -269,7 +246,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<
         id: Some(session.participant.clone()),
         kind: Some(session.part.kind()),
         name: session.name.clone(),
-        meta: Some(agents::principal_mark(session)),
+        meta: Some(agents::principal_meta(session)),
         existing: Existing::TakeOver,
         bearer: Some(session.identity.bearer()),
         ..Register::default()
@@ -277,7 +254,7 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<
     let caller = session.caller_as(session.participant.clone());
     at.engine.submit(&caller, register).await?;
     session.set_listed();
-    // Who has no connection reads its mail by other ways.
+    // A session of one request has no connection to deliver to.
     if let Some(line) = session.line() {
         let (stop, go) = messages::open(&at.engine, session, &line, &session.participant).await?;
         session.add_slot(stop);
@@ -286,8 +263,8 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>) -> Result<
     Ok(())
 }
 
-/// Gives a session its connection back, with everything it listened to.
-pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Result<Value, DoorError> {
+/// Attaches a session to this connection, with its agents and subscriptions.
+pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Result<ConnectResult, DoorError> {
     let line = at.lend();
     session.attach(line.clone());
     at.session = Some(session.clone());
@@ -302,7 +279,7 @@ pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Resul
     for agent in session.agents() {
         agents::adopt(at, &session, &agent).await?;
     }
-    // What went to another holder meanwhile is not taken up again.
+    // Names that other holders have now are given up.
     session.review(&at.engine).await?;
     for agent in session.agents() {
         match messages::open(&at.engine, &session, &line, &agent).await {
@@ -317,65 +294,64 @@ pub(super) async fn take_up(at: &mut Connection, session: Arc<Session>) -> Resul
     for subscription in session.subscriptions() {
         streams::go_on(at, &session, &subscription).await?;
     }
-    let mut told = session.participant_data();
-    told["resumed"] = true.into();
     let caller = session.caller_as(session.participant.clone());
     let word = "participant.connected".to_owned();
-    at.engine.submit(&caller, Announce { word, data: Json::from_value(&told), to: None }).await?;
+    let data = stored(&session.participant_data(Some(true)));
+    at.engine.submit(&caller, Announce { word, data, to: None }).await?;
     at.watch_token();
-    welcome(at, &session, Some(present)).await
+    let (caller, names) = (session.caller(), present.clone());
+    let agents = at
+        .engine
+        .read(move |view| Ok(names.iter().filter_map(|id| view.agent(&caller, id).ok()).collect::<Vec<_>>()));
+    let agents = agents.await?;
+    Ok(ConnectResult {
+        reconnected: Some(true),
+        owned_agents: Some(present.iter().map(ToString::to_string).collect()),
+        reclaimed_agents: Some(nouns::agents(&agents)),
+        ..describe(at, &session)
+    })
 }
 
-/// The answer to a greeting.
-async fn welcome(
-    at: &Connection,
-    session: &Session,
-    resumed: Option<Vec<AgentId>>,
-) -> Result<Value, DoorError> {
-    let mut hello = json!({
-        "protocolVersion": 1,
-        "sessionId": session.id,
-        "participantId": session.participant,
-        "capabilities": session.capabilities(),
-        "systemInfo": system_info(&at.engine),
-        "principal": principal(at),
-        "resumeToken": session.token(),
-    });
-    if let Some(owned) = resumed {
-        let (engine, caller) = (&at.engine, session.caller());
-        let names = owned.clone();
-        let agents = engine.read(move |view| {
-            Ok(names.iter().filter_map(|id| view.agent(&caller, id).ok()).collect::<Vec<_>>())
-        });
-        let agents: Vec<Value> = agents.await?.iter().map(to_wire::agent).collect();
-        hello["reconnected"] = true.into();
-        hello["ownedAgents"] = json!(owned);
-        hello["reclaimedAgents"] = Value::Array(agents);
+/// The result of `map/connect` for a session.
+fn describe(at: &Connection, session: &Session) -> ConnectResult {
+    ConnectResult {
+        protocol_version: PROTOCOL_VERSION,
+        session_id: session.id.clone(),
+        participant_id: session.participant.to_string(),
+        capabilities: Capabilities::clone(&session.capabilities()),
+        system_info: system_info(&at.engine),
+        principal: principal(at),
+        resume_token: session.token(),
+        reconnected: None,
+        owned_agents: None,
+        reclaimed_agents: None,
+        restored: None,
+        success: None,
     }
-    Ok(hello)
 }
 
-/// Who the peer is taken for, and until when.
-fn principal(at: &Connection) -> Value {
-    let Some(identity) = &at.identity else { return Value::Null };
-    let mut principal = json!({ "id": identity.name });
-    if let Some(end) = at.token.as_ref().and_then(|token| token.expires_at) {
-        principal["expiresAt"] = end.into();
+/// The authenticated caller, and when its token expires.
+fn principal(at: &Connection) -> Option<Principal> {
+    let identity = at.identity.as_ref()?;
+    let expires_at = at.token.as_ref().and_then(|token| token.expires_at);
+    Some(Principal { id: identity.name.to_string(), expires_at })
+}
+
+/// Other systems know this one by the name of the realm.
+fn system_info(engine: &Engine) -> SystemInfo {
+    SystemInfo {
+        name: "posthaste".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        system_id: engine.realm().to_string(),
     }
-    principal
 }
 
-/// The realm is the system: under its name it is known to others.
-fn system_info(engine: &Engine) -> Value {
-    json!({ "name": "posthaste", "version": env!("CARGO_PKG_VERSION"), "systemId": engine.realm() })
-}
-
-/// `map/initialize`: the draft's greeting, which makes an agent as well.
+/// `map/initialize`: the draft's way to connect, which registers an agent, too.
 pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
     let asked: Value = params(given)?;
     let mode = detect_mode(&asked);
     if let Some(session) = at.session.clone() {
-        // What a session has begun with it keeps; but a client that asks for compatibility after another call gets it.
+        // A session keeps its mode, but a client that asks for acp-compat after another call gets it.
         let mode = match session.dialect() {
             Dialect::Draft(mode) => mode,
             Dialect::Sdk if mode == Mode::AcpCompat => {
@@ -383,128 +359,124 @@ pub(super) async fn initialize(at: &mut Connection, given: Option<&RawValue>) ->
             }
             Dialect::Sdk => Mode::Full,
         };
-        return Ok(initialized(at, &session, mode, &session.actor()).into());
+        return Ok(initialized(at, &session, mode, &session.actor()));
     }
     let auth: Option<Credentials> = some_object(&asked["auth"]).map_err(DoorError::params)?;
     if let Some(auth) = auth
-        && let Err(why) = believe(at, &auth).await
+        && let Err(why) = check_credentials(at, &auth).await
     {
-        return Err(why.failure());
+        return Err(why.into_error());
     }
     let given = asked.pointer("/clientInfo/name").and_then(Value::as_str);
     let name = given.unwrap_or("agent").to_owned();
-    let greeting = Greeting {
+    let connect = ConnectParams {
         participant_type: Some("agent".to_owned()),
         name: Some(name.clone()),
-        ..Greeting::default()
+        ..ConnectParams::default()
     };
-    let session = begin(at, &greeting, Dialect::Draft(mode)).await?;
+    let session = begin(at, &connect, Dialect::Draft(mode)).await?;
     let register =
-        Register { name: Some(name), meta: Some(agents::principal_mark(&session)), ..Register::default() };
+        Register { name: Some(name), meta: Some(agents::principal_meta(&session)), ..Register::default() };
     let entered = match given {
         Some(_) => agents::come_back(at, &session, register).await?,
-        // The name that clients without one get is no client's own.
+        // The default name belongs to no client.
         None => agents::enter(at, &session, register, false).await?,
     };
-    Ok(initialized(at, &session, mode, &entered.agent.id).into())
+    Ok(initialized(at, &session, mode, &entered.agent.id))
 }
 
-/// Makes a session that began with another call one of acp-compat mode, which has an agent.
+/// Switches a session that began with another call to acp-compat mode, in which it has an agent.
 async fn downgrade(at: &mut Connection, session: &Arc<Session>, asked: &Value) -> Outcome {
     // A session of one request has no connection, and so no agents.
     if !session.has_agents() && session.line().is_some() {
         let name = asked.pointer("/clientInfo/name").and_then(Value::as_str).unwrap_or("agent");
-        let meta = Some(agents::principal_mark(session));
+        let meta = Some(agents::principal_meta(session));
         let register = Register { name: Some(name.to_owned()), meta, ..Register::default() };
         agents::enter(at, session, register, false).await?;
     }
     session.become_compat();
     at.dialect = session.dialect();
-    Ok(initialized(at, session, Mode::AcpCompat, &session.actor()).into())
+    Ok(initialized(at, session, Mode::AcpCompat, &session.actor()))
 }
 
-fn initialized(at: &Connection, session: &Session, mode: Mode, agent: &AgentId) -> Value {
+fn initialized(at: &Connection, session: &Session, mode: Mode, agent: &AgentId) -> Answer {
     let full = mode == Mode::Full;
     let semantics: &[&str] =
         if full { &["inject", "interrupt", "queue", "best-effort"] } else { &["best-effort"] };
-    json!({
-        "protocolVersion": "2025-01-01",
-        "mode": mode.as_str(),
-        "serverInfo": system_info(&at.engine),
-        "capabilities": {
-            "streaming": true,
-            "scopes": true,
-            "tasks": true,
-            "roles": true,
-            "environments": true,
-            "federation": full && session.may(Switch::Federate),
-            "replay": true,
-            "deliverySemantics": semantics,
-            "maxSubscriptions": if full { MAX_SUBSCRIPTIONS } else { 1 },
-            "maxMessageSize": MAX_MESSAGE,
-            "mail": { "enabled": at.door.keeps_mail() },
+    Answer::of(&InitializeResult {
+        protocol_version: "2025-01-01".to_owned(),
+        mode: mode.as_str().to_owned(),
+        server_info: system_info(&at.engine),
+        capabilities: ServerCapabilities {
+            streaming: true,
+            scopes: true,
+            tasks: true,
+            roles: true,
+            environments: true,
+            federation: full && session.may(Switch::Federate),
+            replay: true,
+            delivery_semantics: semantics.iter().map(ToString::to_string).collect(),
+            max_subscriptions: if full { MAX_SUBSCRIPTIONS } else { 1 },
+            max_message_size: MAX_MESSAGE,
+            mail: MailEnabled { enabled: at.door.keeps_mail() },
         },
-        "agentId": agent,
+        agent_id: agent.to_string(),
     })
 }
 
-/// `map/authenticate`: a failure is a result, not an error.
+/// `map/authenticate`: credentials that do not count are a result, not an error.
 pub(super) async fn authenticate(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
     let auth: Credentials = params(given)?;
-    if let Err(why) = believe(at, &auth).await {
-        return Ok(json!({ "success": false, "error": { "code": why.code, "message": why.message } }).into());
+    if let Err(why) = check_credentials(at, &auth).await {
+        return Ok(Answer::of(&AuthenticateResult::Refused(why.into_result())));
     }
-    let greeting = at.greeting.take();
-    let mut answer = json!({});
-    let session = match (at.session.clone(), greeting) {
-        (Some(session), _) => Some(session),
-        // What it asked for in its greeting, coming back to an earlier session included, it gets now.
-        (None, Some(greeting)) => {
-            let (session, hello) = greet(at, *greeting).await?;
-            answer = hello;
-            Some(session)
-        }
-        (None, None) => None,
-    };
-    answer["success"] = true.into();
-    answer["principal"] = principal(at);
-    if let Some(session) = session {
-        answer["sessionId"] = session.id.as_str().into();
-        answer["participantId"] = session.participant.as_str().into();
-        answer["capabilities"] = json!(session.capabilities());
-        answer["resumeToken"] = session.token().into();
+    let waiting = at.greeting.take();
+    let session = at.session.clone();
+    if let (None, Some(asked)) = (&session, waiting) {
+        // The `map/connect` that had to wait for authentication is done now.
+        let (_, result) = begin_or_resume(at, *asked).await?;
+        let result = ConnectResult { success: Some(true), ..result };
+        return Ok(Answer::of(&AuthenticateResult::Connected(Box::new(result))));
     }
-    Ok(answer.into())
+    let session = session.as_deref();
+    Ok(Answer::of(&AuthenticateResult::Accepted(Box::new(Authenticated {
+        success: true,
+        principal: principal(at),
+        session_id: session.map(|session| session.id.clone()),
+        participant_id: session.map(|session| session.participant.to_string()),
+        capabilities: session.map(|session| Capabilities::clone(&session.capabilities())),
+        resume_token: session.map(Session::token),
+    }))))
 }
 
 /// `map/auth/refresh`.
 pub(super) async fn refresh(at: &mut Connection, given: Option<&RawValue>) -> Outcome {
     let auth: Credentials = params(given)?;
-    Ok(match believe(at, &auth).await {
+    Ok(match check_credentials(at, &auth).await {
         Ok(()) => {
             let principal = principal(at);
-            let mut answer = json!({ "success": true });
-            // Beside what the client expects, what the types say: the token that counts, and until when.
-            to_wire::put(&mut answer, "accessToken", auth.secret().map(str::to_owned));
-            to_wire::put(&mut answer, "expiresAt", principal.get("expiresAt").cloned());
-            answer["principal"] = principal;
-            answer
+            // The SDK's client reads the principal; its types have the token and its expiry, too.
+            Answer::of(&RefreshResult {
+                success: true,
+                access_token: auth.secret().map(str::to_owned),
+                expires_at: principal.as_ref().and_then(|principal| principal.expires_at),
+                principal,
+            })
         }
-        Err(why) => json!({ "success": false, "error": { "code": why.code, "message": why.message } }),
-    }
-    .into())
+        Err(why) => Answer::of(&why.into_result()),
+    })
 }
 
-/// Finds out who somebody is. A session that has begun keeps its identity.
-async fn believe(at: &mut Connection, auth: &Credentials) -> Result<(), Disbelief> {
-    let unsupported = |method: &str| Disbelief {
+/// Authenticates the connection. A session that has begun keeps its identity.
+async fn check_credentials(at: &mut Connection, auth: &Credentials) -> Result<(), AuthFailure> {
+    let unsupported = |method: &str| AuthFailure {
         code: "method_not_supported",
         message: format!("the method {method} is not offered: bearer or api-key"),
     };
     match auth.method.as_deref().unwrap_or("bearer") {
         "none" if at.identity.is_some() => return Ok(()),
         "none" => {
-            return Err(Disbelief { code: "auth_required", message: "a token is needed".to_owned() });
+            return Err(AuthFailure { code: "auth_required", message: "a token is needed".to_owned() });
         }
         "bearer" | "api-key" | "token" => {}
         other => return Err(unsupported(other)),
@@ -512,15 +484,15 @@ async fn believe(at: &mut Connection, auth: &Credentials) -> Result<(), Disbelie
     let Some(secret) = auth.secret() else {
         return match at.identity {
             Some(_) if !at.door.needs_token() => Ok(()),
-            _ => Err(Disbelief { code: "invalid_credentials", message: "no token was given".to_owned() }),
+            _ => Err(AuthFailure { code: "invalid_credentials", message: "no token was given".to_owned() }),
         };
     };
     match at.door.recognise(&at.engine, Some(secret), VIA).await {
         Ok((identity, token)) => {
             let changes = at.session.as_ref().is_some_and(|session| session.identity != identity);
             if changes {
-                let message = "the session belongs to somebody else".to_owned();
-                return Err(Disbelief { code: "invalid_credentials", message });
+                let message = "the session belongs to another principal".to_owned();
+                return Err(AuthFailure { code: "invalid_credentials", message });
             }
             at.bucket = at.door.bucket_of(&at.engine, &identity, token.as_ref());
             at.engine = at.door.engine_for(&at.engine, &identity, token.as_ref());
@@ -533,10 +505,10 @@ async fn believe(at: &mut Connection, auth: &Credentials) -> Result<(), Disbelie
             let hash = posthaste_host::keys::hash(secret);
             let lapsed = at.engine.read(move |view| view.token_has_lapsed(&hash)).await;
             match lapsed {
-                Ok(true) => Err(Disbelief { code: "expired", message: "the token has expired".to_owned() }),
-                _ => Err(Disbelief { code: "invalid_credentials", message: error.to_string() }),
+                Ok(true) => Err(AuthFailure { code: "expired", message: "the token has expired".to_owned() }),
+                _ => Err(AuthFailure { code: "invalid_credentials", message: error.to_string() }),
             }
         }
-        Err(error) => Err(Disbelief { code: "internal", message: error.to_string() }),
+        Err(error) => Err(AuthFailure { code: "internal", message: error.to_string() }),
     }
 }

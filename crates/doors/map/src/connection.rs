@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use posthaste_engine::{Engine, one_request};
+use posthaste_wire::map::connect::ConnectParams;
 use posthaste_wire::rpc::{self, Item, Message, RequestId};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -19,8 +20,8 @@ use super::outbox::Outbox;
 use super::registry::SessionRegistry;
 use super::session::{Dialect, Session};
 use super::{
-    FRAMES_PER_TURN, HELLO_TIMEOUT, LAST_ANSWERS_TIMEOUT, MAX_BATCH, MAX_IN_FLIGHT, connect, disconnect,
-    methods, stale, to_wire, token_watch,
+    FRAMES_PER_TURN, HELLO_TIMEOUT, LAST_ANSWERS_TIMEOUT, MAX_BATCH, MAX_IN_FLIGHT, disconnect, methods,
+    stale, to_wire, token_watch,
 };
 use crate::Door;
 use posthaste_host::caller::{Identity, Pass};
@@ -134,7 +135,7 @@ pub(super) struct Connection {
     /// The dialect of its session, or of its last one.
     pub(super) dialect: Dialect,
     /// The greeting, until the connection is authenticated.
-    pub(super) greeting: Option<Box<connect::Greeting>>,
+    pub(super) greeting: Option<Box<ConnectParams>>,
     /// Tasks that start once the answer to the current call is sent: a subscription's first event must not precede the answer
     /// that names the subscription.
     pub(super) go: Vec<oneshot::Sender<()>>,

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{AgentId, Json};
+use posthaste_engine::nouns::AgentId;
 use posthaste_engine::verbs::agents::{Orphan, Unregister};
 use posthaste_engine::verbs::office::Announce;
 use posthaste_engine::{Engine, EngineError, Refusal};
 
 use super::RESUME_WINDOW;
+use super::nouns::stored;
 use super::registry::SessionRegistry;
 use super::session::{Policy, Session};
 use crate::Door;
@@ -69,7 +70,7 @@ async fn announce_end(engine: &Engine, session: &Session) -> Result<Option<i64>,
     }
     let word = "participant.disconnected".to_owned();
     let caller = session.caller_as(session.participant.clone());
-    let data = Json::from_value(&session.participant_data());
+    let data = stored(&session.participant_data(None));
     engine.submit(&caller, Announce { word, data, to: None }).await.map(Some)
 }
 

@@ -11,11 +11,11 @@ use posthaste_engine::nouns::{
 use posthaste_engine::stamp;
 use posthaste_engine::views::{View, Viewed};
 use posthaste_wire::map::event::{
-    self as wire, AgentOrphaned, AgentPermissions, AgentRegistered, AgentState, AgentStub, AgentUnregistered,
-    AgentUpdated, ConversationClosed, ConversationCreated, ConversationReopened, DraftMembers, EventData,
-    EventParams, MessageData, OutcomeError, ParticipantJoined, ParticipantLeft, ReplayedEvent, ScopeCreated,
-    ScopeDeleted, ScopeMember, SummaryGenerated, TaskAssigned, TaskCompleted, TaskCreated, TaskStatus,
-    ThreadCreated, TurnData,
+    self as wire, AgentEntry, AgentOrphaned, AgentPermissions, AgentRegistered, AgentState, AgentStub,
+    AgentUnregistered, AgentUpdated, ConversationClosed, ConversationCreated, ConversationReopened,
+    DraftMembers, EventData, EventParams, MessageData, OutcomeError, ParticipantJoined, ParticipantLeft,
+    ReplayedEvent, ScopeCreated, ScopeDeleted, ScopeMember, SummaryGenerated, TaskAssigned, TaskCompleted,
+    TaskCreated, TaskStatus, ThreadCreated, TurnData,
 };
 use posthaste_wire::map::message::Receipt;
 use posthaste_wire::map::{EventId, EventName, codes};
@@ -23,8 +23,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::nouns::{self, OWN};
 use super::session::POLICY;
-use super::to_wire::{self, OWN};
+use super::to_wire;
 use super::{MAX_RECEIPTS, overrides};
 
 /// How MAP names an event.
@@ -341,8 +342,8 @@ fn fact_data<'a>(event: &'a Event, fact: &'a Fact) -> EventData<'a> {
             let (name, role) = (name.as_deref().map(Cow::Borrowed), role.as_deref().map(Cow::Borrowed));
             let owner_id = owner.as_ref().map(|owner| owner.as_str().into());
             let entry = match entry {
-                Some(entry) => to_value(&to_wire::agent(entry)),
-                None => to_value(&AgentStub {
+                Some(entry) => AgentEntry::Full(Box::new(nouns::agent(entry))),
+                None => AgentEntry::Short(AgentStub {
                     id: agent.as_str().into(),
                     owner_id: owner_id.clone(),
                     state: state.into(),
@@ -415,7 +416,7 @@ fn fact_data<'a>(event: &'a Event, fact: &'a Fact) -> EventData<'a> {
         }),
         Fact::ScopeCreated { scope } => EventData::ScopeCreated(ScopeCreated {
             scope_id: scope.id.as_str().into(),
-            scope: to_value(&to_wire::scope(scope)),
+            scope: nouns::scope(scope),
             name: scope.name.as_deref().map(Cow::Borrowed),
         }),
         Fact::ScopeDeleted { scope, name } => EventData::ScopeDeleted(ScopeDeleted {
@@ -428,10 +429,9 @@ fn fact_data<'a>(event: &'a Event, fact: &'a Fact) -> EventData<'a> {
                 agent_id: agent.as_str().into(),
             })
         }
-        Fact::TaskCreated { task } => EventData::TaskCreated(TaskCreated {
-            task_id: task.id.as_str().into(),
-            task: to_value(&to_wire::task(task)),
-        }),
+        Fact::TaskCreated { task } => {
+            EventData::TaskCreated(TaskCreated { task_id: task.id.as_str().into(), task: nouns::task(task) })
+        }
         Fact::TaskAssigned { task, agent } => EventData::TaskAssigned(TaskAssigned {
             task_id: task.as_str().into(),
             agent_id: agent.as_str().into(),
@@ -459,9 +459,9 @@ fn permissions_data<'a>(event: &'a Event, agent: &'a AgentId, changes: &Json) ->
     let changes = changes.value();
     let bounds = |name: &str| {
         let bounds = changes.get(name).cloned().map(serde_json::from_value);
-        bounds.and_then(Result::ok).map(|bounds| to_value(&overrides::to_wire(&bounds)))
+        bounds.and_then(Result::ok).map(|bounds| overrides::to_wire(&bounds))
     };
-    let changed = bounds("bounds").unwrap_or_else(|| Value::Object(Map::new()));
+    let changed = bounds("bounds").unwrap_or_default();
     AgentPermissions {
         agent_id: agent.as_str().into(),
         effective_permissions: bounds("bounds_in_force").unwrap_or_else(|| changed.clone()),

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::events::{Seen, seen};
 use super::from_wire;
+use super::nouns;
 use super::session::Session;
-use super::to_wire;
 
 /// Recipients of one message that are compared with the patterns of a filter; the others are ignored.
 const MAX_COMPARED_RECIPIENTS: usize = 64;
@@ -137,21 +137,21 @@ fn agent_conditions(spec: &Spec) -> Vec<Filter> {
     if !spec.metadata.is_empty() {
         let wanted = spec.metadata.clone();
         parts.push(of_source(move |agent| {
-            let metadata = to_wire::metadata(agent);
+            let metadata = nouns::metadata(agent);
             wanted.iter().all(|(name, value)| metadata.get(name) == Some(value))
         }));
     }
     if !spec.environment.is_empty() {
         let wanted = spec.environment.clone();
         parts.push(of_source(move |agent| {
-            let Some(environment) = to_wire::own_member(agent, "environment") else { return false };
+            let Some(environment) = nouns::own_member(agent, "environment") else { return false };
             wanted.iter().all(|(path, value)| at_path(&environment, path) == Some(value))
         }));
     }
     if !spec.environments.is_empty() {
         let names = spec.environments.clone();
         parts.push(of_source(move |agent| {
-            let Some(environment) = to_wire::own_member(agent, "environment") else { return false };
+            let Some(environment) = nouns::own_member(agent, "environment") else { return false };
             let called = ["id", "name", "type"].iter().filter_map(|name| environment.get(name)?.as_str());
             called.chain(environment.as_str()).any(|name| names.iter().any(|wanted| wanted.matches(name)))
         }));

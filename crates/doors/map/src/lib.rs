@@ -24,6 +24,7 @@ mod mail;
 mod messages;
 mod method_table;
 mod methods;
+mod nouns;
 mod outbox;
 mod overrides;
 mod paths;

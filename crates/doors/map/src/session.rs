@@ -8,14 +8,14 @@ use std::time::Duration;
 use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Rights, TokenRole};
 use posthaste_engine::{Engine, EngineError, Refusal, VerifiedAt, stamp};
 use posthaste_wire::Id;
+use posthaste_wire::map::session::{ParticipantData, SessionInfo};
 use posthaste_wire::map::{Capabilities, Mode, Switch};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::Line;
 use super::subscription::Subscription;
-use super::to_wire;
 use super::{RESUME_WINDOW, VIA};
 use posthaste_host::caller::Identity;
 
@@ -257,11 +257,14 @@ impl Session {
         Caller::admin(self.actor(), VIA)
     }
 
-    /// What others are told of the participant when it comes or goes.
-    pub(super) fn participant_data(&self) -> Value {
-        let mut data = json!({ "participantId": self.participant, "participantType": self.part.as_str() });
-        to_wire::put(&mut data, "name", self.name.clone());
-        data
+    /// Data of the events that announce that the participant connected or disconnected.
+    pub(super) fn participant_data(&self, resumed: Option<bool>) -> ParticipantData {
+        ParticipantData {
+            participant_id: self.participant.to_string(),
+            participant_type: self.part.as_str().to_owned(),
+            name: self.name.clone(),
+            resumed,
+        }
     }
 
     pub(super) fn is_operator(&self) -> bool {
@@ -470,16 +473,18 @@ impl Session {
         self.lock().token.clone()
     }
 
-    pub(super) fn info(&self) -> Value {
-        let mut info = json!({ "id": self.id, "createdAt": self.created_at, "lastActiveAt": stamp::now() });
+    pub(super) fn info(&self) -> SessionInfo {
         let inner = self.lock();
-        if inner.line.is_none()
-            && let Some(at) = inner.closed_at
-        {
-            info["lastActiveAt"] = at.into();
-            info["closedAt"] = at.into();
+        let closed_at = inner.closed_at.filter(|_| inner.line.is_none());
+        SessionInfo {
+            id: self.id.clone(),
+            created_at: self.created_at,
+            last_active_at: closed_at.unwrap_or_else(stamp::now),
+            closed_at,
+            participant_id: None,
+            participant_type: None,
+            agents: None,
         }
-        info
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -10,9 +10,9 @@ use posthaste_engine::{Engine, EngineError, Refusal};
 use tokio::time::Instant;
 
 use super::VIA;
+use super::nouns;
 use super::registry::SessionRegistry;
 use super::session::{PARTICIPANT, POLICY, Policy};
-use super::to_wire;
 use crate::Door;
 
 /// Agents read per query.
@@ -87,7 +87,7 @@ async fn look(registry: &Arc<SessionRegistry>, engine: &Engine) -> Vec<Awaited> 
                 }
                 continue;
             }
-            match Policy::from_value(to_wire::own_member(agent, POLICY).as_ref()) {
+            match Policy::from_value(nouns::own_member(agent, POLICY).as_ref()) {
                 Policy::Unregister => unregister(engine, &agent.id, "disconnected").await,
                 Policy::Orphan => orphan(engine, agent).await,
                 Policy::Grace(window) => {

@@ -1,31 +1,21 @@
-//! Nouns as MAP writes them.
+//! Messages, conversations, turns and receipts as MAP writes them.
 
 use std::borrow::Cow;
 
 use posthaste_engine::Refusal;
 use posthaste_engine::nouns::{
-    Address, Agent, AgentId, AgentKind, Body, Conversation, DeliveryState, Json, Message, Participant,
-    Priority, Scope, Task, Thread, ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
+    Address, AgentId, AgentKind, Body, Conversation, DeliveryState, Json, Message, Participant, Priority,
+    Thread, ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
 };
 use posthaste_wire::Id;
 use posthaste_wire::map::message::{Expectation, ForeignMeta, MailRef, SendMeta, TextPayload, To};
 use posthaste_wire::map::{conversation as mail, message as wire, turn as turns};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::VIA;
 use posthaste_host::attachments;
-
-/// What stands before the members of an agent's meta that are not its metadata but MAP's own.
-pub(super) const OWN: &str = "map:";
-
-/// Puts a member in if there is something to say.
-pub(super) fn put(object: &mut Value, name: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        object[name] = value.into();
-    }
-}
 
 pub(super) fn turn_id(id: TurnId) -> String {
     Id(id.0.as_u128()).prefixed("turn-").to_string()
@@ -33,107 +23,6 @@ pub(super) fn turn_id(id: TurnId) -> String {
 
 pub(super) fn thread_id(id: ThreadId) -> String {
     Id(id.0.as_u128()).prefixed("thread-").to_string()
-}
-
-/// An agent's metadata and MAP's own members, which share the engine's meta.
-fn split_meta(meta: Option<&Json>) -> (Map<String, Value>, Map<String, Value>) {
-    let all = match meta.map(Json::value) {
-        Some(Value::Object(all)) => all,
-        _ => Map::new(),
-    };
-    let (mut own, mut metadata) = (Map::new(), Map::new());
-    for (name, value) in all {
-        match name.strip_prefix(OWN) {
-            Some(name) => own.insert(name.to_owned(), value),
-            None => metadata.insert(name, value),
-        };
-    }
-    (own, metadata)
-}
-
-/// One of MAP's own members of an agent's meta.
-pub(super) fn own_member(agent: &Agent, name: &str) -> Option<Value> {
-    split_meta(agent.meta.as_ref()).0.remove(name)
-}
-
-pub(super) fn metadata(agent: &Agent) -> Map<String, Value> {
-    split_meta(agent.meta.as_ref()).1
-}
-
-pub(super) fn agent(agent: &Agent) -> Value {
-    let (mut own, metadata) = split_meta(agent.meta.as_ref());
-    let mut out = json!({
-        "id": agent.id,
-        "ownerId": agent.owner,
-        "state": agent.state,
-        "visibility": agent.visibility.as_str(),
-        "scopes": agent.scopes,
-        "lifecycle": { "createdAt": agent.created_at, "lastActiveAt": agent.updated_at },
-        "metadata": metadata,
-    });
-    put(&mut out, "name", agent.name.clone());
-    put(&mut out, "description", agent.description.clone());
-    put(&mut out, "role", agent.role.clone());
-    put(&mut out, "parent", agent.parent.as_ref().map(ToString::to_string));
-    put(&mut out, "capabilities", agent.capabilities.as_ref().map(Json::value));
-    let overrides = agent.bounds.as_ref().map(super::overrides::to_wire);
-    put(&mut out, "permissionOverrides", overrides.filter(|overrides| *overrides != json!({})));
-    for name in ["environment", "capabilityDescriptor", "persistentIdentity"] {
-        put(&mut out, name, own.remove(name));
-    }
-    if agent.kind != AgentKind::Agent {
-        out["kind"] = agent.kind.as_str().into();
-    }
-    out
-}
-
-pub(super) fn scope(scope: &Scope) -> Value {
-    let mut meta = match scope.meta.as_ref().map(Json::value) {
-        Some(Value::Object(meta)) => meta,
-        _ => Map::new(),
-    };
-    // Where older books keep what the scope itself knows now.
-    meta.remove("map:messageVisibility");
-    let persistent = meta.remove("map:persistent");
-    let mut out = json!({
-        "id": scope.id,
-        "joinPolicy": scope.join_policy.as_str(),
-        "visibility": scope.visibility.as_str(),
-        "sendPolicy": scope.send_policy.as_str(),
-        "messageVisibility": scope.messages_seen_by.as_str(),
-        "autoDelete": scope.auto_delete,
-        "createdBy": scope.created_by,
-        "createdAt": scope.created_at,
-        "metadata": meta,
-    });
-    put(&mut out, "name", scope.name.clone());
-    put(&mut out, "description", scope.description.clone());
-    if let Some(parent) = &scope.parent {
-        out["parent"] = parent.as_str().into();
-        out["parentId"] = parent.as_str().into();
-    }
-    if !scope.roles.is_empty() {
-        out["autoJoinRoles"] = json!(scope.roles);
-    }
-    put(&mut out, "persistent", persistent);
-    out
-}
-
-pub(super) fn task(task: &Task) -> Value {
-    let mut out = json!({
-        "id": task.id,
-        "status": task.status.as_str(),
-        "owner": task.owner,
-        "createdAt": task.created_at,
-        "updatedAt": task.updated_at,
-    });
-    put(&mut out, "title", task.title.clone());
-    put(&mut out, "description", task.description.clone());
-    put(&mut out, "assignee", task.assignee.as_ref().map(ToString::to_string));
-    put(&mut out, "result", task.result.as_ref().map(Json::value));
-    put(&mut out, "meta", task.meta.as_ref().map(Json::value));
-    put(&mut out, "endedAt", task.ended_at);
-    out
 }
 
 /// A value as JSON text. Wire types have string keys only, so that serializing them cannot fail.

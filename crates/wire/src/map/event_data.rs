@@ -5,8 +5,12 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::agent::Agent;
 use super::conversation::Participant;
 use super::lenient::present;
+use super::permissions::PermissionOverrides;
+use super::scope::Scope;
+use super::task::Task;
 use super::turn::Thread;
 
 /// Data of an agent that was registered.
@@ -20,13 +24,24 @@ pub struct AgentRegistered<'a> {
     #[serde(borrow)]
     pub owner_id: Option<Cow<'a, str>>,
     /// Its entry.
-    pub agent: Value,
+    #[serde(borrow)]
+    pub agent: AgentEntry<'a>,
     /// Its display name.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Cow<'a, str>>,
     /// Its role.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Cow<'a, str>>,
+}
+
+/// The entry of a registered agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AgentEntry<'a> {
+    /// The whole entry.
+    Full(Box<Agent>),
+    /// What old events store of it.
+    Short(#[serde(borrow)] AgentStub<'a>),
 }
 
 /// The entry of an agent in an old event, which stores only these members.
@@ -97,9 +112,9 @@ pub struct AgentPermissions<'a> {
     #[serde(borrow)]
     pub agent_id: Cow<'a, str>,
     /// The overrides that changed.
-    pub changes: Value,
+    pub changes: PermissionOverrides,
     /// All overrides in force.
-    pub effective_permissions: Value,
+    pub effective_permissions: PermissionOverrides,
     /// The agent that changed them.
     #[serde(borrow)]
     pub updated_by: Cow<'a, str>,
@@ -221,7 +236,7 @@ pub struct ScopeCreated<'a> {
     #[serde(borrow)]
     pub scope_id: Cow<'a, str>,
     /// Its entry.
-    pub scope: Value,
+    pub scope: Scope,
     /// Its display name.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Cow<'a, str>>,
@@ -259,7 +274,7 @@ pub struct TaskCreated<'a> {
     #[serde(borrow)]
     pub task_id: Cow<'a, str>,
     /// Its entry.
-    pub task: Value,
+    pub task: Task,
 }
 
 /// Data of a task that was assigned.
