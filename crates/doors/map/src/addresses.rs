@@ -4,26 +4,26 @@ use posthaste_engine::nouns::{self, AgentId, AgentKind};
 use posthaste_wire::map::{Address, Class, codes};
 
 use super::connection::Connection;
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::session::Session;
 use super::{federation, from_wire};
 
-/// Where a message goes: recipients here, and those in other systems.
+/// The recipients of a message: local addresses, and agents of other systems.
 #[derive(Debug, Default)]
-pub(super) struct Aim {
-    pub(super) here: Vec<nouns::Address>,
+pub(super) struct Recipients {
+    pub(super) local: Vec<nouns::Address>,
     /// System and agent.
-    pub(super) elsewhere: Vec<(String, String)>,
+    pub(super) federated: Vec<(String, String)>,
 }
 
 pub(super) async fn resolve(
     at: &Connection,
     session: &Session,
     addresses: Vec<Address>,
-) -> Result<Aim, Failure> {
-    let mut aim = Aim::default();
+) -> Result<Recipients, DoorError> {
+    let mut recipients = Recipients::default();
     for address in addresses {
-        let here = match address {
+        let local = match address {
             Address::Named(word) => named(at, session, &word).await?,
             Address::Agent(id) => agent(at, &id)?,
             Address::Scope(id) => nouns::Address::Scope(from_wire::scope(&id)?),
@@ -39,7 +39,7 @@ pub(super) async fn resolve(
             Address::Broadcast | Address::Participants(Class::Agents) => {
                 // Every agent, whichever door it came by, but none of the participants behind them.
                 let kinds = [AgentKind::Agent, AgentKind::User, AgentKind::Admin];
-                aim.here.extend(kinds.map(nouns::Address::Kind));
+                recipients.local.extend(kinds.map(nouns::Address::Kind));
                 continue;
             }
             // For the office itself, which keeps it in its history.
@@ -49,8 +49,8 @@ pub(super) async fn resolve(
             Address::Participants(Class::Clients) => nouns::Address::Kind(AgentKind::Client),
             Address::Federated { system, target } => {
                 if system == at.engine.realm().as_str() {
-                    Box::pin(resolve(at, session, vec![*target])).await?.here.into_iter().for_each(|one| {
-                        aim.here.push(one);
+                    Box::pin(resolve(at, session, vec![*target])).await?.local.into_iter().for_each(|one| {
+                        recipients.local.push(one);
                     });
                     continue;
                 }
@@ -58,26 +58,26 @@ pub(super) async fn resolve(
                     return Err(federation::not_in_compat());
                 }
                 let Address::Agent(agent) = *target else {
-                    return Err(Failure::params("only agents of other systems can be addressed"));
+                    return Err(DoorError::params("only agents of other systems can be addressed"));
                 };
-                aim.elsewhere.push((system, agent));
+                recipients.federated.push((system, agent));
                 continue;
             }
         };
-        aim.here.push(here);
+        recipients.local.push(local);
     }
-    Ok(aim)
+    Ok(recipients)
 }
 
 /// An agent, or whoever is connected under that id as a participant.
-fn agent(at: &Connection, id: &str) -> Result<nouns::Address, Failure> {
+fn agent(at: &Connection, id: &str) -> Result<nouns::Address, DoorError> {
     let id = AgentId::new(id)?;
-    let id = at.hall.participant(&id).map_or(id, |session| session.actor());
+    let id = at.registry.participant(&id).map_or(id, |session| session.actor());
     Ok(nouns::Address::Agent(id))
 }
 
 /// A bare word is an agent, or a scope if one has that name; never a guess between the two.
-async fn named(at: &Connection, session: &Session, word: &str) -> Result<nouns::Address, Failure> {
+async fn named(at: &Connection, session: &Session, word: &str) -> Result<nouns::Address, DoorError> {
     let direct = agent(at, word)?;
     let nouns::Address::Agent(id) = &direct else { return Ok(direct) };
     let (caller, id, scope) = (session.caller(), id.clone(), from_wire::scope(word)?);
@@ -87,7 +87,7 @@ async fn named(at: &Connection, session: &Session, word: &str) -> Result<nouns::
         .read(move |view| Ok((view.agent(&caller, &id).is_ok(), view.scope(&caller, &asked).is_ok())))
         .await?;
     match (is_agent, is_scope) {
-        (true, true) => Err(Failure::new(
+        (true, true) => Err(DoorError::new(
             codes::ADDRESS_AMBIGUOUS,
             format!("{word} is an agent and a scope; say which: {{agent}} or {{scope}}"),
         )),

@@ -1,4 +1,4 @@
-//! One peer on one carrier: frames in, answers out, in the order in which calls came where that matters.
+//! One connection of a peer, over any transport: frames in, answers out, in the order of the calls where that matters.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -9,45 +9,47 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use posthaste_engine::{Engine, one_request};
+use posthaste_wire::map::connect::ConnectParams;
 use posthaste_wire::rpc::{self, Item, Message, RequestId};
+use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::errors::Failure;
-use super::hall::Hall;
+use super::errors::DoorError;
 use super::outbox::Outbox;
+use super::registry::SessionRegistry;
 use super::session::{Dialect, Session};
 use super::{
-    HELLO_TIMEOUT, LAST_ANSWERS, MAX_BATCH, MAX_IN_FLIGHT, TAKEN_AT_ONCE, farewell, hello, methods, stale,
-    warden,
+    FRAMES_PER_TURN, HELLO_TIMEOUT, LAST_ANSWERS_TIMEOUT, MAX_BATCH, MAX_IN_FLIGHT, disconnect, methods,
+    stale, to_wire, token_watch,
 };
 use crate::Door;
 use posthaste_host::caller::{Identity, Pass};
 use posthaste_host::http::rate::Bucket;
 
-/// The way back to a peer. Cheap to clone.
+/// The sending side of a connection. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     /// Frames to send.
     pub(super) out: Outbox,
-    /// Cancelled when the connection ends; everything that listens on its behalf ends with it.
+    /// Cancelled when the connection ends, and with it all its streams.
     pub(super) stop: CancellationToken,
-    /// Why the office ended it, if there is more to say than goodbye.
-    pub(super) why: Arc<OnceLock<Farewell>>,
+    /// Why the server ended it, if the usual close code does not say it.
+    pub(super) close: Arc<OnceLock<CloseReason>>,
 }
 
-/// A code and a word for the end of a connection.
-type Farewell = (u16, &'static str);
+/// Code and reason of a WebSocket close frame.
+type CloseReason = (u16, &'static str);
 
 impl Line {
     pub(super) fn new(out: Outbox, stop: CancellationToken) -> Self {
-        Self { out, stop, why: Arc::default() }
+        Self { out, stop, close: Arc::default() }
     }
 
     /// Ends the connection, with a reason.
     pub(super) fn end(&self, code: u16, reason: &'static str) {
-        // The first reason is the reason.
-        let _ = self.why.set((code, reason));
+        // The first reason stays.
+        let _ = self.close.set((code, reason));
         self.stop.cancel();
     }
 }
@@ -68,34 +70,43 @@ impl From<String> for Answer {
     }
 }
 
-pub(super) type Outcome = Result<Answer, Failure>;
+impl Answer {
+    /// The result as a wire type writes it.
+    pub(super) fn of(result: &impl Serialize) -> Self {
+        Self(to_wire::text(result))
+    }
+}
 
-/// What a call comes to: an answer, or the promise of one while the next call is already looked at.
+pub(super) type Outcome = Result<Answer, DoorError>;
+
+/// How a call is answered.
 pub(super) enum Reply {
-    Now(Outcome),
-    Later(Promise),
-    /// One that waits for somebody else. Not even the calls behind it in a batch wait for it.
-    Whenever(Promise),
+    /// The response is known.
+    Ready(Outcome),
+    /// The response follows; later calls of the connection are started meanwhile.
+    Pipelined(Promise),
+    /// The response depends on another peer; not even later calls of the same batch wait for it.
+    Detached(Promise),
 }
 
 type Promise = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 impl From<Outcome> for Reply {
     fn from(outcome: Outcome) -> Self {
-        Self::Now(outcome)
+        Self::Ready(outcome)
     }
 }
 
 impl Reply {
     async fn outcome(self) -> Outcome {
         match self {
-            Self::Now(outcome) => outcome,
-            Self::Later(outcome) | Self::Whenever(outcome) => outcome.await,
+            Self::Ready(outcome) => outcome,
+            Self::Pipelined(outcome) | Self::Detached(outcome) => outcome.await,
         }
     }
 }
 
-/// A frame ready to be sent, and who may go on once it is.
+/// A frame to send, and tasks that start once it is sent.
 struct Frame {
     text: Option<String>,
     then: Vec<oneshot::Sender<()>>,
@@ -103,64 +114,64 @@ struct Frame {
 
 type Waiting = FuturesUnordered<Pin<Box<dyn Future<Output = Frame> + Send>>>;
 
-/// Who somebody is, and the token that says so, if it can lapse or be revoked.
+/// An identity, and the token that proves it, if the token can expire or be revoked.
 pub(super) type Known = (Identity, Option<Pass>);
 
-/// What a connection has and does. Everything a method needs is reached from here.
+/// The state of a connection; methods reach everything they need from here.
 pub(super) struct Connection {
-    pub(super) shared: Door,
+    pub(super) door: Door,
     pub(super) engine: Engine,
-    pub(super) hall: Arc<Hall>,
+    pub(super) registry: Arc<SessionRegistry>,
     pub(super) line: Line,
-    /// Who it is; nobody before it has said so.
+    /// Its identity, once it is authenticated.
     pub(super) identity: Option<Identity>,
-    /// The token that says so, if it can lapse or be revoked.
+    /// The token that proves it, if the token can expire or be revoked.
     pub(super) token: Option<Pass>,
-    /// The token that is watched over; the watch ends when another takes its place.
+    /// The watched token; the watch ends when another token replaces it.
     pub(super) watch: Option<(Pass, DropGuard)>,
-    /// Where its calls are counted.
+    /// The rate limit of its calls.
     pub(super) bucket: Bucket,
     pub(super) session: Option<Arc<Session>>,
-    /// The vocabulary of its session, or of the last one it had.
+    /// The dialect of its session, or of its last one.
     pub(super) dialect: Dialect,
-    /// What it said in its greeting, while it still has to say who it is.
-    pub(super) greeting: Option<Box<hello::Greeting>>,
-    /// Whoever may begin once the answer to the call at hand has been sent: a subscription's first event must not
-    /// come before the peer has heard the subscription's name.
+    /// The greeting, until the connection is authenticated.
+    pub(super) greeting: Option<Box<ConnectParams>>,
+    /// Tasks that start once the answer to the current call is sent: a subscription's first event must not precede the answer
+    /// that names the subscription.
     pub(super) go: Vec<oneshot::Sender<()>>,
-    /// Whether letters were handed round that may not be in the books yet.
+    /// Whether messages were delivered that may not be in the database yet.
     pub(super) handed: bool,
-    /// Whether calls are under way that are answered later.
+    /// Whether calls are in progress that are answered later.
     posted: bool,
-    /// Room for answers of batches that wait for somebody else; most peers need none.
-    beside: Option<Arc<Semaphore>>,
+    /// Permits for detached answers of batches; most peers need none.
+    detached: Option<Arc<Semaphore>>,
 }
 
 impl Connection {
     pub(super) fn new(
-        shared: Door,
+        door: Door,
         engine: Engine,
         known: Option<Known>,
         address: Option<IpAddr>,
         line: Line,
     ) -> Self {
-        let hall = shared.halls().of(engine.realm());
-        if hall.is_new() {
-            tokio::spawn(stale::resolve(shared.clone(), engine.clone()));
+        let registry = door.registries().of(engine.realm());
+        if registry.is_new() {
+            tokio::spawn(stale::resolve(door.clone(), engine.clone()));
         }
         let (bucket, engine) = match &known {
             Some((identity, pass)) => (
-                shared.bucket_of(&engine, identity, pass.as_ref()),
-                shared.engine_for(&engine, identity, pass.as_ref()),
+                door.bucket_of(&engine, identity, pass.as_ref()),
+                door.engine_for(&engine, identity, pass.as_ref()),
             ),
-            None => (shared.bucket_of_address(address), engine),
+            None => (door.bucket_of_address(address), engine),
         };
         let (identity, token) = known.unzip();
         Self {
             bucket,
-            shared,
+            door,
             engine,
-            hall,
+            registry,
             line,
             identity,
             token: token.flatten(),
@@ -171,23 +182,23 @@ impl Connection {
             go: Vec::new(),
             handed: false,
             posted: false,
-            beside: None,
+            detached: None,
         }
     }
 
-    /// A connection for one request, which nothing can be sent back on but the answer.
-    pub(super) fn passing(shared: Door, engine: Engine, known: Known, session: Arc<Session>) -> Self {
+    /// A connection for one HTTP request; nothing but the answer can be sent on it.
+    pub(super) fn passing(door: Door, engine: Engine, known: Known, session: Arc<Session>) -> Self {
         let (out, _) = Outbox::queue();
         let line = Line::new(out, CancellationToken::new());
-        Self { session: Some(session), ..Self::new(shared, engine, Some(known), None, line) }
+        Self { session: Some(session), ..Self::new(door, engine, Some(known), None, line) }
     }
 
-    /// The line as a session gets it: it ends with the connection, or with the session before that.
+    /// The line for a session: it ends with the connection, or earlier with the session.
     pub(super) fn lend(&self) -> Line {
         Line { stop: self.line.stop.child_token(), ..self.line.clone() }
     }
 
-    /// Watches over the token from now on, if there is one to watch.
+    /// Watches the token from now on, if there is one that can expire or be revoked.
     pub(super) fn watch_token(&mut self) {
         if self.watch.as_ref().map(|(watched, _)| watched) == self.token.as_ref() {
             return;
@@ -196,10 +207,10 @@ impl Connection {
         let Some(token) = self.token.clone() else { return };
         let watch = self.line.stop.child_token();
         self.watch = Some((token.clone(), watch.clone().drop_guard()));
-        self.go.push(warden::watch(&self.shared, &self.engine, token, watch, self.line.clone()));
+        self.go.push(token_watch::watch(&self.door, &self.engine, token, watch, self.line.clone()));
     }
 
-    /// Waits until what the peer has said before is in the books: it need not wait for answers to find what it wrote.
+    /// Waits until everything that the peer wrote before is in the database, so that it can read it without waiting for answers.
     pub(super) async fn settle(&mut self) {
         if self.handed || self.posted {
             self.engine.flush().await;
@@ -207,15 +218,15 @@ impl Connection {
         }
     }
 
-    /// Serves frames until they end, then lets the session go.
+    /// Serves frames until they end, then releases the session.
     pub(super) async fn run(&mut self, frames: &mut (impl Stream<Item: Deref<Target = str>> + Unpin)) {
         let mut waiting = Waiting::new();
-        // Before any session: the office's own methods need none.
+        // Before any session, because the server's own methods need none.
         self.watch_token();
         let hello = tokio::time::sleep(HELLO_TIMEOUT);
         tokio::pin!(hello);
-        let mut silent = true;
-        let mut taken = 0_usize;
+        let mut is_silent = true;
+        let mut frames_read = 0_usize;
         let stop = self.line.stop.clone();
         let mut stopped = pin!(stop.cancelled());
         loop {
@@ -228,16 +239,16 @@ impl Connection {
                 }
                 text = frames.next(), if waiting.len() < MAX_IN_FLIGHT => {
                     let Some(text) = text else { break };
-                    silent = false;
+                    is_silent = false;
                     if !self.take(&text, &mut waiting).await { break }
-                    taken += 1;
-                    // What is answered goes out before more is looked at: the peer works on it meanwhile.
-                    if taken.is_multiple_of(TAKEN_AT_ONCE) { tokio::task::yield_now().await }
+                    frames_read += 1;
+                    // Send the answers before more frames are read, so that the peer can continue meanwhile.
+                    if frames_read.is_multiple_of(FRAMES_PER_TURN) { tokio::task::yield_now().await }
                 }
-                () = &mut hello, if silent => break,
+                () = &mut hello, if is_silent => break,
             }
         }
-        // Whoever has said all it had to say may still be waiting for answers.
+        // A peer that has closed its side may still wait for answers.
         let answering = async {
             while let Some(frame) = waiting.next().await {
                 if !self.send(frame).await {
@@ -245,16 +256,16 @@ impl Connection {
                 }
             }
         };
-        // Not for those that wait for somebody else.
-        let _ = tokio::time::timeout(LAST_ANSWERS, answering).await;
+        // Bounded, because detached answers depend on other peers.
+        let _ = tokio::time::timeout(LAST_ANSWERS_TIMEOUT, answering).await;
         self.line.stop.cancel();
-        // Boxed, like all that is rare: a connection that only waits should be small.
+        // Boxed, because it is rare and the future of an idle connection should be small.
         if let Some(session) = self.session.take() {
-            Box::pin(farewell::leave(&self.shared, &self.engine, &self.hall, session)).await;
+            Box::pin(disconnect::leave(&self.door, &self.engine, &self.registry, session)).await;
         }
     }
 
-    /// Answers what a frame holds. False when nobody is left to answer.
+    /// Answers the calls of a frame. False if the peer is gone.
     async fn take(&mut self, text: &str, waiting: &mut Waiting) -> bool {
         for item in rpc::parse(text, MAX_BATCH) {
             let frame = match item {
@@ -274,14 +285,14 @@ impl Connection {
         match message {
             Message::Request { id, method, params } => {
                 match Box::pin(methods::call(self, &method, params.as_deref())).await {
-                    Reply::Now(outcome) => {
-                        Some(Frame { text: Some(written(&id, outcome)), then: self.begun() })
+                    Reply::Ready(outcome) => {
+                        Some(Frame { text: Some(write_response(&id, outcome)), then: self.take_pending() })
                     }
-                    Reply::Later(outcome) | Reply::Whenever(outcome) => {
-                        let then = self.begun();
+                    Reply::Pipelined(outcome) | Reply::Detached(outcome) => {
+                        let then = self.take_pending();
                         self.posted = true;
                         waiting.push(Box::pin(async move {
-                            Frame { text: Some(written(&id, outcome.await)), then }
+                            Frame { text: Some(write_response(&id, outcome.await)), then }
                         }));
                         None
                     }
@@ -289,10 +300,10 @@ impl Connection {
             }
             Message::Notification { method, params } => {
                 match Box::pin(methods::call(self, &method, params.as_deref())).await {
-                    // Whoever sends a notification does not want to know how it went.
-                    Reply::Now(_) => Some(Frame { text: None, then: self.begun() }),
-                    Reply::Later(outcome) | Reply::Whenever(outcome) => {
-                        let then = self.begun();
+                    // Notifications are not answered, not even with errors.
+                    Reply::Ready(_) => Some(Frame { text: None, then: self.take_pending() }),
+                    Reply::Pipelined(outcome) | Reply::Detached(outcome) => {
+                        let then = self.take_pending();
                         self.posted = true;
                         waiting.push(Box::pin(async move {
                             drop(outcome.await);
@@ -303,15 +314,14 @@ impl Connection {
                 }
             }
             Message::Invalid { id, error } => {
-                Some(Frame { text: Some(written(&id, Err(error.into()))), then: Vec::new() })
+                Some(Frame { text: Some(write_response(&id, Err(error.into()))), then: Vec::new() })
             }
-            // The office asks nothing this way, so nobody can be answering it.
+            // The server sends no requests, so it expects no responses.
             Message::Response { .. } => None,
         }
     }
 
-    /// The answers to a batch, in the order of its calls. Those that wait for somebody else are waited for while the peer
-    /// says more.
+    /// The answers to a batch, in the order of its calls. Detached ones are awaited while more frames are read.
     async fn batch(&mut self, messages: Vec<Message>, waiting: &mut Waiting) -> Option<Frame> {
         let (mut answers, mut promised) = (Vec::new(), Vec::new());
         for message in messages {
@@ -319,46 +329,46 @@ impl Connection {
                 Message::Request { id, method, params } => (Some(id), method, params),
                 Message::Notification { method, params } => (None, method, params),
                 Message::Invalid { id, error } => {
-                    answers.push(Some(written(&id, Err(error.into()))));
+                    answers.push(Some(write_response(&id, Err(error.into()))));
                     continue;
                 }
                 Message::Response { .. } => continue,
             };
             let reply = Box::pin(methods::call(self, &method, params.as_deref())).await;
-            let room = if matches!(reply, Reply::Whenever(_)) { self.room_beside() } else { None };
-            let Some(room) = room else {
+            let permit = if matches!(reply, Reply::Detached(_)) { self.detached_permit() } else { None };
+            let Some(permit) = permit else {
                 let outcome = reply.outcome().await;
-                answers.push(id.map(|id| written(&id, outcome)));
+                answers.push(id.map(|id| write_response(&id, outcome)));
                 continue;
             };
-            let place = answers.len();
+            let index = answers.len();
             answers.push(None);
             self.posted = true;
             promised.push(async move {
-                let (outcome, _held) = (reply.outcome().await, room);
-                (place, id.map(|id| written(&id, outcome)))
+                let (outcome, _held) = (reply.outcome().await, permit);
+                (index, id.map(|id| write_response(&id, outcome)))
             });
         }
-        let then = self.begun();
+        let then = self.take_pending();
         if promised.is_empty() {
-            return Some(Frame { text: written_together(answers), then });
+            return Some(Frame { text: write_batch(answers), then });
         }
         waiting.push(Box::pin(async move {
-            for (place, answer) in join_all(promised).await {
-                answers[place] = answer;
+            for (index, answer) in join_all(promised).await {
+                answers[index] = answer;
             }
-            Frame { text: written_together(answers), then }
+            Frame { text: write_batch(answers), then }
         }));
         None
     }
 
-    /// Room for an answer that is waited for beside other calls, as long as there is any.
-    fn room_beside(&mut self) -> Option<OwnedSemaphorePermit> {
-        let rooms = self.beside.get_or_insert_with(|| Arc::new(Semaphore::new(MAX_IN_FLIGHT)));
-        rooms.clone().try_acquire_owned().ok()
+    /// A permit for a detached answer, if one is free.
+    fn detached_permit(&mut self) -> Option<OwnedSemaphorePermit> {
+        let permits = self.detached.get_or_insert_with(|| Arc::new(Semaphore::new(MAX_IN_FLIGHT)));
+        permits.clone().try_acquire_owned().ok()
     }
 
-    fn begun(&mut self) -> Vec<oneshot::Sender<()>> {
+    fn take_pending(&mut self) -> Vec<oneshot::Sender<()>> {
         std::mem::take(&mut self.go)
     }
 
@@ -369,13 +379,13 @@ impl Connection {
             return false;
         }
         for go in frame.then {
-            // Whoever waited may have given up.
+            // Fails only if the task has ended.
             let _ = go.send(());
         }
         true
     }
 
-    /// One call of a peer that has no connection: the answer to what it asked, if it asked.
+    /// Answers one item of an HTTP request; `None` if it needs no answer.
     pub(super) async fn once(&mut self, item: Item) -> Option<String> {
         let mut waiting = Waiting::new();
         let frame = match item {
@@ -392,11 +402,11 @@ impl Connection {
     }
 }
 
-fn written_together(answers: Vec<Option<String>>) -> Option<String> {
+fn write_batch(answers: Vec<Option<String>>) -> Option<String> {
     rpc::write_batch(&answers.into_iter().flatten().collect::<Vec<_>>())
 }
 
-fn written(id: &RequestId, outcome: Outcome) -> String {
+fn write_response(id: &RequestId, outcome: Outcome) -> String {
     match outcome {
         Ok(Answer(result)) => rpc::write_result_text(id, &result),
         Err(failure) => rpc::write_error(id, &failure.object()),

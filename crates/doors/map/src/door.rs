@@ -7,7 +7,7 @@ use axum::extract::FromRef;
 use posthaste_host::Host;
 use posthaste_host::services::OwnMethods;
 
-use super::hall::Halls;
+use super::registry::SessionRegistries;
 
 /// What the door is given besides the host.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Options {
 #[derive(Clone, Debug)]
 pub struct Door {
     host: Host,
-    sessions: Arc<Halls>,
+    sessions: Arc<SessionRegistries>,
     own_methods: Arc<dyn OwnMethods>,
 }
 
@@ -31,7 +31,7 @@ impl Door {
     }
 
     /// The sessions of every realm.
-    pub(super) fn halls(&self) -> &Halls {
+    pub(super) fn registries(&self) -> &SessionRegistries {
         &self.sessions
     }
 

@@ -2,25 +2,25 @@
 
 use posthaste_engine::nouns::IdError;
 use posthaste_engine::{EngineError, Fault, Refusal, RefusalClass};
-use posthaste_wire::map::{AddressError, FilterError, codes};
+use posthaste_wire::map::error::{ErrorData, ErrorDetails};
+use posthaste_wire::map::{AddressError, FilterError, Switch, codes};
 use posthaste_wire::rpc::{ErrorObject, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
-use serde_json::json;
 use serde_json::value::to_raw_value;
 
 /// Why a call failed.
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
+pub(super) struct DoorError {
     pub(super) code: i64,
     pub(super) message: String,
-    /// The engine's word for it, for programs that know more than MAP's numbers.
-    word: Option<&'static str>,
-    /// How long to wait before trying again, in milliseconds.
-    wait: Option<u64>,
+    /// The engine's name of the refusal, which says more than MAP's codes.
+    refusal: Option<&'static str>,
+    /// How long to wait before trying again.
+    retry_after_ms: Option<u64>,
 }
 
-impl Failure {
+impl DoorError {
     pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), word: None, wait: None }
+        Self { code, message: message.into(), refusal: None, retry_after_ms: None }
     }
 
     pub(super) fn params(why: impl std::fmt::Display) -> Self {
@@ -35,11 +35,18 @@ impl Failure {
         Self::new(codes::PERMISSION_DENIED, why)
     }
 
+    /// The session lacks a capability.
+    pub(super) fn not_allowed(switch: Switch) -> Self {
+        let (group, name) = switch.path();
+        let code = if group == "mail" { codes::MAIL_PERMISSION_DENIED } else { codes::PERMISSION_DENIED };
+        Self::new(code, format!("not allowed: {group}.{name}"))
+    }
+
     /// The caller calls more often than it may.
     pub(super) fn too_often(wait: std::time::Duration) -> Self {
         let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
         let why = format!("too many calls with this token; wait {millis} ms");
-        Self { wait: Some(millis), ..Self::new(codes::RATE_LIMITED, why) }
+        Self { retry_after_ms: Some(millis), ..Self::new(codes::RATE_LIMITED, why) }
     }
 
     pub(super) fn no_agent(id: &str) -> Self {
@@ -50,25 +57,22 @@ impl Failure {
         Self::new(codes::ADDRESS_NOT_FOUND, "there is no such subscription")
     }
 
-    /// As the error member of an answer.
+    /// The error member of a response.
     pub(super) fn object(&self) -> ErrorObject {
-        let mut data = json!({
-            "category": codes::category(self.code),
-            "retryable": codes::is_retryable(self.code),
-        });
-        if let Some(name) = codes::name(self.code).or(self.word) {
-            data["details"] = json!({ "name": name });
-        }
-        if let Some(wait) = self.wait {
-            data["retryAfterMs"] = wait.into();
-        }
+        let name = codes::name(self.code).or(self.refusal);
+        let data = ErrorData {
+            category: codes::category(self.code).into(),
+            retryable: codes::is_retryable(self.code),
+            details: name.map(|name| ErrorDetails { name: name.into() }),
+            retry_after_ms: self.retry_after_ms,
+        };
         let mut error = ErrorObject::new(self.code, self.message.clone());
         error.data = to_raw_value(&data).ok();
         error
     }
 }
 
-impl From<EngineError> for Failure {
+impl From<EngineError> for DoorError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Refused(refusal) => refusal.into(),
@@ -77,7 +81,7 @@ impl From<EngineError> for Failure {
     }
 }
 
-impl From<Fault> for Failure {
+impl From<Fault> for DoorError {
     fn from(fault: Fault) -> Self {
         let code = match &fault {
             Fault::Closing => codes::RESOURCE_EXHAUSTED,
@@ -93,10 +97,10 @@ impl From<Fault> for Failure {
     }
 }
 
-impl From<Refusal> for Failure {
+impl From<Refusal> for DoorError {
     fn from(refusal: Refusal) -> Self {
         let code = named_code(&refusal).unwrap_or_else(|| class_code(refusal.class()));
-        Self { word: Some(refusal.word()), ..Self::new(code, refusal.to_string()) }
+        Self { refusal: Some(refusal.word()), ..Self::new(code, refusal.to_string()) }
     }
 }
 
@@ -123,9 +127,9 @@ fn named_code(refusal: &Refusal) -> Option<i64> {
         Refusal::NoSuchTask { .. } => codes::TASK_NOT_FOUND,
         Refusal::TaskExists { .. } | Refusal::TaskEnded { .. } => codes::TASK_CONFLICT,
         Refusal::NoSuchPeer { .. } => codes::FEDERATION_SYSTEM_NOT_FOUND,
-        // MAP knows neither reservations nor tokens, so a wrong name of one is a wrong parameter.
+        // MAP has no codes for reservations and tokens, so the id is an invalid parameter.
         Refusal::NoSuchReservation | Refusal::NoSuchToken => INVALID_PARAMS,
-        // Not the caller's quota: the operator has to make room, and a retry may succeed.
+        // Not the caller's quota: the operator has to free space, and a retry may succeed.
         Refusal::DiskNearlyFull { .. } => codes::RESOURCE_EXHAUSTED,
         _ => return None,
     })
@@ -145,32 +149,32 @@ fn class_code(class: RefusalClass) -> i64 {
     }
 }
 
-impl From<IdError> for Failure {
+impl From<IdError> for DoorError {
     fn from(error: IdError) -> Self {
         Refusal::from(error).into()
     }
 }
 
-impl From<ErrorObject> for Failure {
+impl From<ErrorObject> for DoorError {
     fn from(error: ErrorObject) -> Self {
         Self::new(error.code, error.message)
     }
 }
 
-impl From<AddressError> for Failure {
+impl From<AddressError> for DoorError {
     fn from(error: AddressError) -> Self {
         Self::params(error)
     }
 }
 
-impl From<FilterError> for Failure {
+impl From<FilterError> for DoorError {
     fn from(error: FilterError) -> Self {
         Self::params(error)
     }
 }
 
-/// What the door answers to a refusal, as one line, for the test that pins the answers of all doors.
+/// The error of a refusal as one line, for the test that pins the errors of all doors.
 pub fn refused(refusal: Refusal) -> String {
-    let ErrorObject { code, message, data } = Failure::from(EngineError::from(refusal)).object();
+    let ErrorObject { code, message, data } = DoorError::from(EngineError::from(refusal)).object();
     format!("{code} {} {message}", data.unwrap())
 }

@@ -8,6 +8,7 @@ use posthaste_engine::Engine;
 use posthaste_engine::nouns::{Audience, Body, Json, Message};
 use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::office::Announce;
+use posthaste_wire::map::message::Receipt;
 use posthaste_wire::map::{Address, codes};
 use posthaste_wire::rpc::{self, Item};
 use serde::Deserialize;
@@ -18,12 +19,12 @@ use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Answer, Connection, Reply};
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire::{self, object_or_default, params, some_object};
-use super::hall::Hall;
+use super::registry::SessionRegistry;
 use super::session::Session;
 use super::ws::SILENT_PINGS;
-use super::{MAX_MESSAGE, addresses, hello, to_wire};
+use super::{MAX_MESSAGE, addresses, connect, to_wire};
 use crate::Door;
 use posthaste_host::http::dial::{self, Endpoint};
 use posthaste_host::http::reach::Scout;
@@ -47,7 +48,7 @@ pub(super) struct Link {
 struct Call {
     method: &'static str,
     params: Value,
-    answer: oneshot::Sender<Result<Value, Failure>>,
+    answer: oneshot::Sender<Result<Value, DoorError>>,
 }
 
 impl Link {
@@ -55,8 +56,8 @@ impl Link {
         self.id
     }
 
-    async fn call(&self, method: &'static str, params: Value) -> Result<Value, Failure> {
-        let gone = || Failure::new(codes::FEDERATION_UNAVAILABLE, "the other system is gone");
+    async fn call(&self, method: &'static str, params: Value) -> Result<Value, DoorError> {
+        let gone = || DoorError::new(codes::FEDERATION_UNAVAILABLE, "the other system is gone");
         let (answer, wait) = oneshot::channel();
         // A place among the calls is part of the wait: a peer that takes nothing must not hold callers for ever.
         let called = async {
@@ -65,29 +66,29 @@ impl Link {
         };
         match tokio::time::timeout(PATIENCE, called).await {
             Ok(answer) => answer,
-            Err(_) => Err(Failure::new(codes::FEDERATION_UNAVAILABLE, "the other system does not answer")),
+            Err(_) => Err(DoorError::new(codes::FEDERATION_UNAVAILABLE, "the other system does not answer")),
         }
     }
 }
 
-pub(super) fn unknown(system: &str) -> Failure {
+pub(super) fn unknown(system: &str) -> DoorError {
     let why = format!("there is no connection to the system {system}");
-    Failure::new(codes::FEDERATION_SYSTEM_NOT_FOUND, why)
+    DoorError::new(codes::FEDERATION_SYSTEM_NOT_FOUND, why)
 }
 
 /// What a session of acp-compat mode hears, however it tries.
-pub(super) fn not_in_compat() -> Failure {
-    Failure::new(codes::FEDERATION_UNAVAILABLE, "there is no federation in acp-compat mode")
+pub(super) fn not_in_compat() -> DoorError {
+    DoorError::new(codes::FEDERATION_UNAVAILABLE, "there is no federation in acp-compat mode")
 }
 
 /// The links that a message takes, or why it cannot.
 pub(super) fn links(
     at: &Connection,
     elsewhere: &[(String, String)],
-) -> Result<Vec<(Link, String, String)>, Failure> {
+) -> Result<Vec<(Link, String, String)>, DoorError> {
     elsewhere
         .iter()
-        .map(|(system, agent)| match at.hall.link(system) {
+        .map(|(system, agent)| match at.registry.link(system) {
             Some(link) => Ok((link, system.clone(), agent.clone())),
             None => Err(unknown(system)),
         })
@@ -108,21 +109,21 @@ pub(super) fn connect(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let asked: ConnectParams = params(given)?;
     if asked.system_id == at.engine.realm().as_str() {
-        return Err(Failure::new(codes::FEDERATION_ROUTE_REJECTED, "that is this system"));
+        return Err(DoorError::new(codes::FEDERATION_ROUTE_REJECTED, "that is this system"));
     }
-    let (engine, hall, session) = (at.engine.clone(), at.hall.clone(), session.clone());
-    let (stop, shared) = (at.shared.stop().clone(), at.shared.clone());
+    let (engine, registry, session) = (at.engine.clone(), at.registry.clone(), session.clone());
+    let (stop, door) = (at.door.stop().clone(), at.door.clone());
     let endpoint = Endpoint::parse(&asked.endpoint)
-        .ok_or_else(|| Failure::params("endpoint: a ws:// or wss:// address, without a password in it"))?;
-    Ok(Reply::Whenever(Box::pin(async move {
+        .ok_or_else(|| DoorError::params("endpoint: a ws:// or wss:// address, without a password in it"))?;
+    Ok(Reply::Detached(Box::pin(async move {
         let (mut socket, answer) =
-            match tokio::time::timeout(PATIENCE, dial(&engine, &shared, &endpoint, &asked)).await {
+            match tokio::time::timeout(PATIENCE, dial(&engine, &door, &endpoint, &asked)).await {
                 Ok(dialled) => dialled?,
                 Err(_) => {
-                    return Err(Failure::new(
+                    return Err(DoorError::new(
                         codes::FEDERATION_UNAVAILABLE,
                         "the other system does not answer",
                     ));
@@ -137,23 +138,23 @@ pub(super) fn connect(
         if let Some(name) = info.get("systemId").and_then(Value::as_str)
             && name != asked.system_id
         {
-            return Err(Failure::new(
+            return Err(DoorError::new(
                 codes::FEDERATION_SYSTEM_NOT_FOUND,
                 format!("the system at {} is {name}", asked.endpoint),
             ));
         }
         let (calls, waiting) = mpsc::channel(64);
-        let id = hall.add_link(&asked.system_id, |id| Link { id, calls });
+        let id = registry.add_link(&asked.system_id, |id| Link { id, calls });
         announce(&engine, &session, "federation.connected", &asked.system_id).await?;
         let way = (asked.system_id, id);
-        let ends = Ends { stop, ping_every: shared.ping_every() };
-        tokio::spawn(carry(engine, hall, session, way, socket, waiting, ends));
+        let ends = Ends { stop, ping_every: door.ping_every() };
+        tokio::spawn(carry(engine, registry, session, way, socket, waiting, ends));
         let name = answer.get("sessionId").cloned();
         Ok(json!({ "connected": true, "systemInfo": info, "sessionId": name }).into())
     })))
 }
 
-async fn announce(engine: &Engine, session: &Session, word: &str, system: &str) -> Result<(), Failure> {
+async fn announce(engine: &Engine, session: &Session, word: &str, system: &str) -> Result<(), DoorError> {
     let data = Json::from_value(&json!({ "systemId": system }));
     engine.submit(&session.caller(), Announce { word: word.to_owned(), data, to: None }).await?;
     Ok(())
@@ -162,13 +163,13 @@ async fn announce(engine: &Engine, session: &Session, word: &str, system: &str) 
 /// Opens the connection and greets as a gateway.
 async fn dial(
     engine: &Engine,
-    shared: &Door,
+    door: &Door,
     endpoint: &Endpoint,
     asked: &ConnectParams,
-) -> Result<(Socket, Value), Failure> {
-    let unavailable = |why: String| Failure::new(codes::FEDERATION_UNAVAILABLE, why);
-    let trust = shared.trust().map_err(|error| unavailable(error.to_string()))?;
-    let scout = Scout::new(shared.reaches().named);
+) -> Result<(Socket, Value), DoorError> {
+    let unavailable = |why: String| DoorError::new(codes::FEDERATION_UNAVAILABLE, why);
+    let trust = door.trust().map_err(|error| unavailable(error.to_string()))?;
+    let scout = Scout::new(door.reaches().named);
     let stream = endpoint.dial(&trust, &scout).await.map_err(|error| unavailable(error.to_string()))?;
     let config = tokio_tungstenite::tungstenite::protocol::WebSocketConfig::default()
         .max_message_size(Some(MAX_MESSAGE));
@@ -188,7 +189,7 @@ async fn dial(
         for item in rpc::parse(&text, 1) {
             if let Item::Single(rpc::Message::Response { outcome, .. }) = item {
                 let answer =
-                    outcome.map_err(|error| Failure::new(codes::FEDERATION_AUTH_FAILED, error.message))?;
+                    outcome.map_err(|error| DoorError::new(codes::FEDERATION_AUTH_FAILED, error.message))?;
                 return Ok((socket, serde_json::from_str(answer.get()).unwrap_or_default()));
             }
         }
@@ -215,14 +216,14 @@ struct Ends {
 /// Carries calls to another system and answers back, until one of the two goes.
 async fn carry(
     engine: Engine,
-    hall: Arc<Hall>,
+    registry: Arc<SessionRegistry>,
     session: Arc<Session>,
     (system, id): (String, u64),
     mut socket: Socket,
     mut calls: mpsc::Receiver<Call>,
     Ends { stop, ping_every }: Ends,
 ) {
-    let mut waiting: std::collections::HashMap<i64, oneshot::Sender<Result<Value, Failure>>> =
+    let mut waiting: std::collections::HashMap<i64, oneshot::Sender<Result<Value, DoorError>>> =
         Default::default();
     let mut next = 1;
     let mut ping = tokio::time::interval(ping_every);
@@ -259,7 +260,7 @@ async fn carry(
         }
     }
     // Another may have taken its place.
-    if !hall.remove_link(&system, id) {
+    if !registry.remove_link(&system, id) {
         return;
     }
     if let Err(failure) = announce(&engine, &session, "federation.disconnected", &system).await {
@@ -272,7 +273,10 @@ async fn taken(socket: &mut Socket, frame: Frame) -> bool {
     matches!(tokio::time::timeout(PATIENCE, socket.send(frame)).await, Ok(Ok(())))
 }
 
-fn settle(text: &str, waiting: &mut std::collections::HashMap<i64, oneshot::Sender<Result<Value, Failure>>>) {
+fn settle(
+    text: &str,
+    waiting: &mut std::collections::HashMap<i64, oneshot::Sender<Result<Value, DoorError>>>,
+) {
     for item in rpc::parse(text, 100) {
         let Item::Single(rpc::Message::Response { id, outcome }) = item else { continue };
         let Some(answer) = id.as_json().parse().ok().and_then(|id: i64| waiting.remove(&id)) else {
@@ -280,7 +284,7 @@ fn settle(text: &str, waiting: &mut std::collections::HashMap<i64, oneshot::Send
         };
         let outcome = match outcome {
             Ok(result) => Ok(serde_json::from_str(result.get()).unwrap_or_default()),
-            Err(error) => Err(Failure::new(error.code, error.message)),
+            Err(error) => Err(DoorError::new(error.code, error.message)),
         };
         // Whoever asked may have given up.
         let _ = answer.send(outcome);
@@ -295,9 +299,9 @@ pub(super) async fn forward(
     system: &str,
     agent: &str,
     semantic: &str,
-) -> Value {
+) -> Receipt<'static> {
     let us = engine.realm();
-    let mut payload: Value = serde_json::from_str(&to_wire::message(message)).unwrap_or_default();
+    let mut payload = serde_json::to_value(to_wire::message(message, true)).unwrap_or_default();
     payload["to"] = json!({ "agent": agent });
     let envelope = json!({
         "payload": payload,
@@ -312,13 +316,13 @@ pub(super) async fn forward(
         Ok(_) => "queued",
         Err(_) => "failed",
     };
-    json!({
-        "agentId": format!("{system}:agent:{agent}"),
-        "status": status,
-        "semantic": semantic,
-        "timestamp": message.at,
-        "error": routed.err().map(|failure| failure.message),
-    })
+    Receipt {
+        agent_id: format!("{system}:agent:{agent}").into(),
+        status: status.into(),
+        semantic: semantic.to_owned().into(),
+        timestamp: message.at,
+        error: Some(routed.err().map(|failure| failure.message.into())),
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -356,28 +360,28 @@ pub(super) async fn route(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let asked: RouteParams = params(given)?;
     let us = at.engine.realm().to_string();
     let (message, way) = match (asked.envelope, asked.message) {
         (Some(envelope), _) => (envelope.payload, envelope.federation),
         (None, Some(message)) => (message, Way::default()),
-        (None, None) => return Err(Failure::params("envelope or message: what is to be routed")),
+        (None, None) => return Err(DoorError::params("envelope or message: what is to be routed")),
     };
     if !message.is_object() {
-        return Err(Failure::params("the message is an object"));
+        return Err(DoorError::params("the message is an object"));
     }
     if way.hop_count >= way.max_hops.unwrap_or(MAX_HOPS).min(MAX_HOPS) {
-        return Err(Failure::new(codes::FEDERATION_MAX_HOPS_EXCEEDED, "the message has come too far"));
+        return Err(DoorError::new(codes::FEDERATION_MAX_HOPS_EXCEEDED, "the message has come too far"));
     }
     if way.path.contains(&us) {
-        return Err(Failure::new(codes::FEDERATION_LOOP_DETECTED, "the message has been here before"));
+        return Err(DoorError::new(codes::FEDERATION_LOOP_DETECTED, "the message has been here before"));
     }
     let target = way.target_system.clone().unwrap_or(asked.system_id);
     if target == us {
         return deliver(at, session, &message, &way).await;
     }
-    let link = at.hall.link(&target).ok_or_else(|| unknown(&target))?;
+    let link = at.registry.link(&target).ok_or_else(|| unknown(&target))?;
     let mut path = way.path.clone();
     path.push(us.clone());
     let envelope = json!({
@@ -392,7 +396,7 @@ pub(super) async fn route(
             "correlationId": way.correlation_id,
         },
     });
-    Ok(Reply::Whenever(Box::pin(async move {
+    Ok(Reply::Detached(Box::pin(async move {
         let answer =
             link.call("map/federation/route", json!({ "systemId": target, "envelope": envelope })).await?;
         Ok(Answer::from(answer))
@@ -405,17 +409,20 @@ async fn deliver(
     session: &Arc<Session>,
     message: &Value,
     way: &Way,
-) -> Result<Reply, Failure> {
-    let aim = addresses::resolve(at, session, Address::parse(&message["to"])?).await?;
-    if !aim.elsewhere.is_empty() {
-        return Err(Failure::new(codes::FEDERATION_ROUTE_REJECTED, "the message is for yet another system"));
+) -> Result<Reply, DoorError> {
+    let recipients = addresses::resolve(at, session, Address::parse(&message["to"])?).await?;
+    if !recipients.federated.is_empty() {
+        return Err(DoorError::new(
+            codes::FEDERATION_ROUTE_REJECTED,
+            "the message is for yet another system",
+        ));
     }
-    hello::list(at, session).await?;
+    connect::list(at, session).await?;
     let source =
         way.source_system.clone().or_else(|| session.name.clone()).unwrap_or_else(|| "unknown".to_owned());
     let from = message["from"].as_str().unwrap_or("unknown");
     let from = format!("{source}:agent:{from}");
-    let raw = |value: &Value| (!value.is_null()).then(|| to_wire::raw(value.to_string()));
+    let raw = |value: &Value| (!value.is_null()).then(|| to_wire::to_raw(value));
     let (to, meta) = (raw(&message["to"]), raw(&message["meta"]));
     let verb = SendMessage {
         body: match message.get("payload") {
@@ -427,7 +434,7 @@ async fn deliver(
         meta: to_wire::keep(to.as_deref(), meta.as_deref(), Some(&from))?,
         audience: Audience::Observers,
         allow_no_recipients: true,
-        ..SendMessage::text(aim.here, "")
+        ..SendMessage::text(recipients.local, "")
     };
     let caller = session.caller_as(session.participant.clone());
     let sent = at.engine.submit(&caller, verb).await?;
@@ -437,7 +444,7 @@ async fn deliver(
         .filter(|receipt| receipt.state == posthaste_engine::nouns::DeliveryState::Delivered)
         .map(|receipt| &receipt.agent)
         .collect();
-    Ok(Reply::Now(Ok(json!({
+    Ok(Reply::Ready(Ok(json!({
         "routed": true, "messageId": sent.message.id.to_string(), "delivered": delivered,
     })
     .into())))

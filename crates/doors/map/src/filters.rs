@@ -1,4 +1,4 @@
-//! From MAP's filters to the engine's.
+//! Conversion of MAP's filters to the engine's.
 
 use std::sync::{Arc, Weak};
 
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::events::{Seen, seen};
 use super::from_wire;
+use super::nouns;
 use super::session::Session;
-use super::to_wire;
 
-/// Recipients of one message that are compared with the patterns of a filter; of more, the others are not.
-const MOST_COMPARED: usize = 64;
+/// Recipients of one message that are compared with the patterns of a filter; the others are ignored.
+const MAX_COMPARED_RECIPIENTS: usize = 64;
 
 fn test(check: impl Fn(&Event) -> bool + Send + Sync + 'static) -> Filter {
     Filter::Test(Test(Arc::new(check)))
@@ -23,12 +23,12 @@ fn of_source(check: impl Fn(&Agent) -> bool + Send + Sync + 'static) -> Filter {
     Filter::SourceAgent(AgentTest(Arc::new(check)))
 }
 
-/// Nothing at all: what a name stands for that cannot be a name.
+/// Matches nothing; for text that cannot be an id.
 fn nothing() -> Filter {
     Filter::Any(Vec::new())
 }
 
-/// The engine's filter for what a subscriber asks for: the fields of its filter, and the draft's streams beside them.
+/// The engine's filter for a subscriber's filter and the draft's streams.
 ///
 /// # Errors
 /// Refused if it has more patterns than are compared with every event.
@@ -42,7 +42,7 @@ pub(super) fn compile(spec: &Spec, streams: Vec<Pattern>, mail: bool) -> Result<
     Ok(Filter::All(all))
 }
 
-/// What has a name in MAP, and what has none if it is asked for by the name it has here.
+/// Events that MAP has a type for, and extension events that the filter names.
 fn visible(spec: &Spec, mail: bool) -> Filter {
     fn names(spec: &Spec, found: &mut Vec<Pattern>) {
         found.extend(spec.event_types.iter().cloned());
@@ -57,7 +57,7 @@ fn visible(spec: &Spec, mail: bool) -> Filter {
     })
 }
 
-/// What goes by a name that one of the patterns fits.
+/// Events whose type matches one of the patterns.
 fn named(patterns: Vec<Pattern>) -> Filter {
     let names = Pattern::names(&patterns);
     test(move |event| match seen(event) {
@@ -86,7 +86,7 @@ fn fields(spec: &Spec) -> Filter {
                 Address::Agent(agent) => Some(agent),
                 _ => None,
             });
-            let to = to.take(MOST_COMPARED);
+            let to = to.take(MAX_COMPARED_RECIPIENTS);
             let about = event.fact.about().into_iter().chain([event.source()]).chain(to);
             about.into_iter().any(|agent| globs.iter().any(|pattern| pattern.matches(agent.as_str())))
         }));
@@ -96,7 +96,7 @@ fn fields(spec: &Spec) -> Filter {
     }
     if !spec.priorities.is_empty() {
         let tiers = spec.priorities.iter().filter_map(|word| from_wire::priority_word(word)).collect();
-        // They are for messages; nothing else has any.
+        // Only messages have priorities; other events match.
         parts.push(Filter::Any(vec![Filter::Priorities(tiers), test(|event| event.message.is_none())]));
     }
     if !spec.correlations.is_empty() {
@@ -108,7 +108,7 @@ fn fields(spec: &Spec) -> Filter {
             event.message.as_ref().is_some_and(|message| kinds.contains(&message.kind))
         }));
     }
-    parts.extend(surroundings(spec));
+    parts.extend(agent_conditions(spec));
     if let Some(top) = &spec.descendants {
         parts.push(AgentId::new(top).map_or_else(|_| nothing(), Filter::Below));
     }
@@ -131,27 +131,27 @@ fn fields(spec: &Spec) -> Filter {
     if spec.any && !parts.is_empty() { Filter::Any(parts) } else { Filter::All(parts) }
 }
 
-/// What the agent says of itself: its metadata and its environment.
-fn surroundings(spec: &Spec) -> Vec<Filter> {
+/// Conditions on the agent's metadata and environment.
+fn agent_conditions(spec: &Spec) -> Vec<Filter> {
     let mut parts = Vec::new();
     if !spec.metadata.is_empty() {
         let wanted = spec.metadata.clone();
         parts.push(of_source(move |agent| {
-            let metadata = to_wire::metadata(agent);
+            let metadata = nouns::metadata(agent);
             wanted.iter().all(|(name, value)| metadata.get(name) == Some(value))
         }));
     }
     if !spec.environment.is_empty() {
         let wanted = spec.environment.clone();
         parts.push(of_source(move |agent| {
-            let Some(environment) = to_wire::own_member(agent, "environment") else { return false };
+            let Some(environment) = nouns::own_member(agent, "environment") else { return false };
             wanted.iter().all(|(path, value)| at_path(&environment, path) == Some(value))
         }));
     }
     if !spec.environments.is_empty() {
         let names = spec.environments.clone();
         parts.push(of_source(move |agent| {
-            let Some(environment) = to_wire::own_member(agent, "environment") else { return false };
+            let Some(environment) = nouns::own_member(agent, "environment") else { return false };
             let called = ["id", "name", "type"].iter().filter_map(|name| environment.get(name)?.as_str());
             called.chain(environment.as_str()).any(|name| names.iter().any(|wanted| wanted.matches(name)))
         }));
@@ -159,7 +159,7 @@ fn surroundings(spec: &Spec) -> Vec<Filter> {
     parts
 }
 
-/// A member by a path like `os.type`; a member whose own name has dots comes first.
+/// A member by a path like `os.type`. A member whose name contains the dots takes precedence.
 fn at_path<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     value.get(path).or_else(|| path.split('.').try_fold(value, |value, name| value.get(name)))
 }
@@ -185,17 +185,17 @@ fn ids(names: &[String]) -> Vec<AgentId> {
     names.iter().filter_map(|name| AgentId::new(name).ok()).collect()
 }
 
-/// Everything but what the session itself does. Its agents are known to it only while they are here, and to the books
-/// also as they come and when they have left.
+/// Everything except what the session itself does. The session knows its agents only while they are registered; the database
+/// also knows them before and after.
 pub(super) fn not_own(session: &Arc<Session>) -> Filter {
     let participant = session.participant.clone();
-    // The session keeps the subscription, so the subscription must not keep the session.
+    // Weak, because the session owns the subscription.
     let session: Weak<Session> = Arc::downgrade(session);
     let here = test(move |event| session.upgrade().is_some_and(|session| session.owns(event.source())));
     Filter::Not(Box::new(Filter::Any(vec![here, Filter::OwnedBy(participant)])))
 }
 
-/// Whether a subscriber asks for one of the office's own signs of life, which nobody gets unasked.
+/// Whether a subscriber asks for a heartbeat or capacity event, which are sent only on request.
 pub(super) fn asks_for(spec: &Spec, streams: &[Pattern], name: EventName) -> bool {
     spec.names(name) || streams.iter().any(|stream| *stream != Pattern::new("*") && stream.matches(name))
 }

@@ -1,7 +1,4 @@
-//! Reading parameters: typed, both spellings, and with a clear word about what does not fit.
-
-use std::fmt;
-use std::marker::PhantomData;
+//! Conversion of params to the engine's types.
 
 use posthaste_engine::Refusal;
 use posthaste_engine::nouns::{
@@ -10,67 +7,69 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::verbs::conversations::Invitee;
 use posthaste_wire::Id;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use posthaste_wire::map::conversation;
+pub(super) use posthaste_wire::map::lenient::{object_or_default, some_object};
+use posthaste_wire::map::turn::VisibilityParams;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::session::fresh;
 
-/// The parameters of a call, which are an object; none is an empty one.
-pub(super) fn params<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, Failure> {
+/// Parses the params of a call, which must be an object; absent params are an empty one.
+pub(super) fn params<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, DoorError> {
     borrowed(given)
 }
 
-/// The same for parameters that stay the text they are.
-pub(super) fn borrowed<'a, T: Deserialize<'a>>(given: Option<&'a RawValue>) -> Result<T, Failure> {
+/// Like [`params`], for params that borrow from the text.
+pub(super) fn borrowed<'a, T: Deserialize<'a>>(given: Option<&'a RawValue>) -> Result<T, DoorError> {
     let text = given.map_or("{}", RawValue::get);
-    // serde would also take an array for the members in order.
+    // serde would also accept an array of the members in order.
     if !text.starts_with('{') {
-        return Err(Failure::params("the parameters are an object"));
+        return Err(DoorError::params("the parameters are an object"));
     }
-    serde_json::from_str(text).map_err(Failure::params)
+    serde_json::from_str(text).map_err(DoorError::params)
 }
 
-/// A page size: absent is the usual one, zero or less is a mistake.
-pub(super) fn limit(given: Option<&Value>, usual: usize, most: usize) -> Result<usize, Failure> {
+/// A page size: the usual one if absent; zero, negative and fractional numbers are refused.
+pub(super) fn limit(given: Option<&Value>, usual: usize, most: usize) -> Result<usize, DoorError> {
     match given {
         None | Some(Value::Null) => Ok(usual),
         Some(value) => match value.as_u64().and_then(|limit| usize::try_from(limit).ok()) {
-            Some(0) | None => Err(Failure::params("limit: a whole number of at least 1")),
+            Some(0) | None => Err(DoorError::params("limit: a whole number of at least 1")),
             Some(limit) => Ok(limit.min(most)),
         },
     }
 }
 
-pub(super) fn agent(text: &str) -> Result<AgentId, Failure> {
+pub(super) fn agent(text: &str) -> Result<AgentId, DoorError> {
     Ok(AgentId::new(text)?)
 }
 
-pub(super) fn scope(text: &str) -> Result<ScopeId, Failure> {
+pub(super) fn scope(text: &str) -> Result<ScopeId, DoorError> {
     Ok(ScopeId::new(text)?)
 }
 
-/// A conversation's name. One that cannot be a name is the name of none.
-pub(super) fn conversation(text: &str) -> Result<ConversationId, Failure> {
+/// A conversation id. Text that cannot be one is answered like an unknown id.
+pub(super) fn conversation(text: &str) -> Result<ConversationId, DoorError> {
     ConversationId::new(text).map_err(|_| {
-        Failure::new(
+        DoorError::new(
             posthaste_wire::map::codes::CONVERSATION_NOT_FOUND,
             "there is no conversation of that name",
         )
     })
 }
 
-/// An agent that a list is narrowed to. What cannot be a name is the name of nobody, and the list is empty.
-pub(super) fn sought_agent(text: &str) -> Result<AgentId, Failure> {
-    agent(text).or_else(|_| agent(&fresh("nobody-")))
+/// An agent id in a filter. Text that cannot be one becomes an unused id, so that the list is empty.
+pub(super) fn sought_agent(text: &str) -> Result<AgentId, DoorError> {
+    agent(text).or_else(|_| agent(&fresh("unknown-")))
 }
 
-/// The same for a conversation.
-pub(super) fn sought_conversation(text: &str) -> Result<ConversationId, Failure> {
+/// A conversation id in a filter, likewise.
+pub(super) fn sought_conversation(text: &str) -> Result<ConversationId, DoorError> {
     conversation(text).or_else(|_| conversation(&fresh("conv-")))
 }
 
@@ -82,84 +81,15 @@ pub(super) fn thread(text: &str) -> ThreadId {
     ThreadId(made_id(text, "thread-"))
 }
 
-/// An id that the office made. What cannot be one is taken for one that nothing has, so that the engine says what is wrong
-/// first: the conversation, the caller's part in it, or this.
+/// An id that the server made. Text that cannot be one becomes the nil id, which is unused, so that the engine first checks
+/// the conversation and the caller's participation.
 fn made_id(text: &str, prefix: &str) -> Uuid {
     Id::parse_prefixed(text, prefix)
         .or_else(|_| text.parse())
         .map_or(Uuid::nil(), |Id(bits)| Uuid::from_u128(bits))
 }
 
-/// A member that is null is one that is not there.
-pub(super) fn or_default<'de, D, T>(given: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::deserialize(given)?.unwrap_or_default())
-}
-
-/// A member that is an object.
-pub(super) fn object<'de, D, T>(given: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Ok(Object::deserialize(given)?.0)
-}
-
-/// A member that is an object, if it is there.
-pub(super) fn some_object<'de, D, T>(given: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Ok(Option::deserialize(given)?.map(|Object(object)| object))
-}
-
-/// A member that is an object; null is one that is not there.
-pub(super) fn object_or_default<'de, D, T>(given: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(some_object(given)?.unwrap_or_default())
-}
-
-/// A member that is a list of objects, if it is there.
-pub(super) fn some_objects<'de, D, T>(given: D) -> Result<Option<Vec<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    let objects = Option::<Vec<Object<T>>>::deserialize(given)?;
-    Ok(objects.map(|objects| objects.into_iter().map(|Object(object)| object).collect()))
-}
-
-/// What was written as an object. By itself serde would also take an array for the members in order.
-struct Object<T>(T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(given: D) -> Result<Self, D::Error> {
-        struct Members<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
-            type Value = T;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(members))
-            }
-        }
-
-        given.deserialize_map(Members(PhantomData)).map(Self)
-    }
-}
-
-/// MAP's four words and the tiers' numbers. What is neither is in turn, like most mail.
+/// A priority: one of MAP's words or the number of a tier. Anything else is `normal`.
 pub(super) fn priority(given: Option<&Value>) -> Priority {
     match given {
         Some(Value::String(word)) => priority_word(word).unwrap_or(Priority::NORMAL),
@@ -184,99 +114,67 @@ pub(super) fn priority_word(word: &str) -> Option<Priority> {
 }
 
 /// Who may read a turn.
-pub(super) fn visibility(given: Option<&Value>) -> Result<Option<TurnVisibility>, Failure> {
-    #[derive(Deserialize)]
-    struct Written {
-        #[serde(rename = "type")]
-        kind: String,
-        #[serde(default)]
-        ids: Option<Vec<String>>,
-        #[serde(default)]
-        roles: Option<Vec<String>>,
-    }
-    let written: Written = match given {
+pub(super) fn visibility(given: Option<&Value>) -> Result<Option<TurnVisibility>, DoorError> {
+    let VisibilityParams { kind, ids, roles } = match given {
         None | Some(Value::Null) => return Ok(None),
-        Some(value @ Value::Object(_)) => Written::deserialize(value).map_err(Failure::params)?,
-        Some(_) => return Err(Failure::params("visibility: an object with a type")),
+        Some(value @ Value::Object(_)) => VisibilityParams::deserialize(value).map_err(DoorError::params)?,
+        Some(_) => return Err(DoorError::params("visibility: an object with a type")),
     };
-    Ok(Some(match written.kind.as_str() {
+    Ok(Some(match kind.as_str() {
         "all" => TurnVisibility::All,
         "private" => TurnVisibility::Private,
         "internal" => TurnVisibility::Internal,
         "participants" => {
-            let ids = written.ids.ok_or_else(|| Failure::params("visibility: ids are missing"))?;
+            let ids = ids.ok_or_else(|| DoorError::params("visibility: ids are missing"))?;
             TurnVisibility::Agents(ids.iter().map(|id| agent(id)).collect::<Result<_, _>>()?)
         }
         "role" => {
-            let roles = written.roles.ok_or_else(|| Failure::params("visibility: roles are missing"))?;
+            let roles = roles.ok_or_else(|| DoorError::params("visibility: roles are missing"))?;
             TurnVisibility::Roles(roles.iter().map(|role| mail_role(role)).collect::<Result<_, _>>()?)
         }
-        _ => return Err(Failure::params("visibility: all, participants, role, private or internal")),
+        _ => return Err(DoorError::params("visibility: all, participants, role, private or internal")),
     }))
 }
 
-/// Somebody who is to take part in a conversation.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct WrittenInvitee {
-    id: String,
-    #[serde(default)]
-    role: Option<String>,
-    #[serde(default, deserialize_with = "some_object")]
-    permissions: Option<WrittenPermissions>,
+/// An agent that is to participate in a conversation.
+pub(super) fn invitee(given: &conversation::Invitee) -> Result<Invitee, DoorError> {
+    let may = given.permissions.clone().unwrap_or_default();
+    let history = match &may.history_access {
+        None => None,
+        Some(word) => Some(
+            HistoryAccess::from_word(word)
+                .ok_or_else(|| DoorError::params("historyAccess: none, from-join or full"))?,
+        ),
+    };
+    Ok(Invitee {
+        agent: agent(&given.id)?,
+        role: given.role.as_deref().map(mail_role).transpose()?,
+        permissions: PermissionsPatch {
+            can_send: may.can_send,
+            can_observe: may.can_observe,
+            can_invite: may.can_invite,
+            can_remove: may.can_remove,
+            can_create_threads: may.can_create_threads,
+            history,
+            can_see_internal: may.can_see_internal,
+        },
+    })
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct WrittenPermissions {
-    can_send: Option<bool>,
-    can_observe: Option<bool>,
-    can_invite: Option<bool>,
-    can_remove: Option<bool>,
-    can_create_threads: Option<bool>,
-    history_access: Option<String>,
-    can_see_internal: Option<bool>,
-}
-
-impl WrittenInvitee {
-    pub(super) fn read(&self) -> Result<Invitee, Failure> {
-        let may = self.permissions.clone().unwrap_or_default();
-        let history = match &may.history_access {
-            None => None,
-            Some(word) => Some(
-                HistoryAccess::from_word(word)
-                    .ok_or_else(|| Failure::params("historyAccess: none, from-join or full"))?,
-            ),
-        };
-        Ok(Invitee {
-            agent: agent(&self.id)?,
-            role: self.role.as_deref().map(mail_role).transpose()?,
-            permissions: PermissionsPatch {
-                can_send: may.can_send,
-                can_observe: may.can_observe,
-                can_invite: may.can_invite,
-                can_remove: may.can_remove,
-                can_create_threads: may.can_create_threads,
-                history,
-                can_see_internal: may.can_see_internal,
-            },
-        })
-    }
-}
-
-/// The parts one can play in a conversation.
-pub(super) fn mail_role(word: &str) -> Result<String, Failure> {
+/// A role in a conversation.
+pub(super) fn mail_role(word: &str) -> Result<String, DoorError> {
     match word {
         "initiator" | "assistant" | "worker" | "observer" | "moderator" => Ok(word.to_owned()),
-        _ => Err(Failure::params("role: initiator, assistant, worker, observer or moderator")),
+        _ => Err(DoorError::params("role: initiator, assistant, worker, observer or moderator")),
     }
 }
 
-/// A value as its sender wrote it, if every reader can hold it.
-pub(super) fn raw_json(field: &'static str, value: &RawValue) -> Result<Json, Failure> {
+/// A value as its sender wrote it; refused if a reader could not parse it.
+pub(super) fn raw_json(field: &'static str, value: &RawValue) -> Result<Json, DoorError> {
     Ok(Json::from_raw(value).map_err(|why| Refusal::BadJson { field, why })?)
 }
 
-/// A JSON value as the engine keeps it.
+/// A JSON value as the engine stores it.
 pub(super) fn json(value: &Value) -> Json {
     Json::from_value(value)
 }

@@ -6,31 +6,33 @@
 //! and events are spelled.
 
 mod addresses;
+mod agent_list;
 mod agents;
 mod capabilities;
+mod connect;
 mod connection;
+mod disconnect;
 mod door;
 mod errors;
 mod events;
-mod farewell;
 mod federation;
 mod filters;
 mod from_wire;
-mod hall;
-mod hello;
+mod heartbeat;
 mod http;
-mod letters;
 mod mail;
+mod messages;
+mod method_table;
 mod methods;
+mod nouns;
 mod outbox;
 mod overrides;
 mod paths;
-mod roster;
+mod registry;
 mod scopes;
 mod send;
 mod session;
 mod sessions;
-mod signs;
 mod spelling;
 mod sse;
 mod stale;
@@ -40,14 +42,15 @@ mod structure;
 mod subscription;
 mod tasks;
 mod to_wire;
+mod token_watch;
 mod turns;
-mod warden;
 mod ws;
 
 #[doc(hidden)]
 pub use errors::refused;
 
 pub use door::{Door, Options};
+pub use methods::method_names;
 pub use paths::{elsewhere, is_socket};
 pub use stale::resolve_all;
 pub use stdio::{lines, serve};
@@ -69,8 +72,8 @@ const MAX_AGENTS: usize = 10_000;
 const MAX_BATCH: usize = 1000;
 /// Calls of one connection whose answers are still to come; beyond these it is not read.
 const MAX_IN_FLIGHT: usize = 256;
-/// Frames of one connection that are looked at before others have their turn.
-const TAKEN_AT_ONCE: usize = 16;
+/// Frames of one connection that are read before other tasks get their turn.
+const FRAMES_PER_TURN: usize = 16;
 /// Frames waiting for a peer that does not read; beyond these whoever has more waits.
 const OUTGOING_FRAMES: usize = 64;
 /// Events kept for a subscriber that holds its subscription up, unless it asks for another number.
@@ -82,7 +85,7 @@ const MAX_RECEIPTS: usize = 1_000;
 /// How long a session can be resumed, and agents are kept without their connection.
 const RESUME_WINDOW: Duration = Duration::from_secs(300);
 /// How long answers in progress are waited for when a peer has nothing more to say.
-const LAST_ANSWERS: Duration = Duration::from_secs(5);
+const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a connection may stay without saying anything at all.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -1,61 +1,39 @@
-//! MAP Mail: conversations and who takes part in them.
+//! MAP Mail: conversations and their participants.
 
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{
-    AgentId, Audience, Caller, ConversationId, ConversationStatus, Json, Participant, TurnId,
+    Audience, Caller, ConversationId, ConversationStatus, Json, Participant, Turn, TurnId,
 };
 use posthaste_engine::verbs::Verb;
 use posthaste_engine::verbs::conversations::{Close, Create, Invite, Join, Leave, Reopen};
 use posthaste_engine::verbs::turns::FirstTurn;
-use posthaste_engine::views::{ConversationQuery, TurnQuery, View, Viewed};
+use posthaste_engine::views::{ConversationQuery, ConversationStats, TurnQuery, View, Viewed};
 use posthaste_engine::{EngineError, Refusal};
-use posthaste_wire::map::codes;
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
-
-use super::connection::{Connection, Outcome};
-use super::errors::Failure;
-use super::from_wire::{
-    self, WrittenInvitee, object, object_or_default, or_default, params, some_object, some_objects,
+use posthaste_wire::map::conversation::{
+    CatchUp, ConversationParams, ConversationResult, CreateParams, CreateResult, GetParams, GetResult,
+    Invitation, InviteParams, InviteResult, JoinParams, JoinResult, LeaveResult, ListParams, ListResult,
+    Presence, PresenceResult, Stats, Words,
 };
+use posthaste_wire::map::{Switch, codes};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::connection::{Answer, Connection, Outcome};
+use super::errors::DoorError;
+use super::from_wire::{self, params};
 use super::session::{Session, fresh};
 use super::{send, to_wire, turns};
 
-/// What conversations are for.
+/// The purposes of conversations.
 const TYPES: [&str; 4] = ["user-session", "agent-task", "multi-agent", "mixed"];
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct CreateParams {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    subject: Option<String>,
-    parent_conversation_id: Option<String>,
-    parent_turn_id: Option<String>,
-    #[serde(deserialize_with = "some_objects")]
-    initial_participants: Option<Vec<WrittenInvitee>>,
-    #[serde(deserialize_with = "some_object")]
-    initial_turn: Option<WrittenTurn>,
-    metadata: Option<Map<String, Value>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WrittenTurn {
-    content_type: String,
-    content: Value,
-    #[serde(default)]
-    visibility: Option<Value>,
-}
 
 /// `mail/create`.
 pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let asked: CreateParams = params(given)?;
     let kind = asked.kind.unwrap_or_else(|| "multi-agent".to_owned());
     if !TYPES.contains(&kind.as_str()) {
-        return Err(Failure::params("type: user-session, agent-task, multi-agent or mixed"));
+        return Err(DoorError::params("type: user-session, agent-task, multi-agent or mixed"));
     }
     let first = match asked.initial_turn {
         None => None,
@@ -75,52 +53,18 @@ pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: O
             .initial_participants
             .iter()
             .flatten()
-            .map(WrittenInvitee::read)
+            .map(from_wire::invitee)
             .collect::<Result<_, _>>()?,
         first,
         audience: Audience::Observers,
         meta: asked.metadata.map(|metadata| Json::from_value(&Value::Object(metadata))),
     };
     let created = at.engine.submit(&session.mail_caller(), verb).await?;
-    let mut text = format!(
-        r#"{{"conversation":{},"participant":{}"#,
-        to_wire::conversation(&created.conversation),
-        to_wire::participant(&created.participant)
-    );
-    if let Some(turn) = &created.first {
-        text.push_str(r#","initialTurn":"#);
-        text.push_str(&to_wire::turn(turn));
-    }
-    text.push('}');
-    Ok(text.into())
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct One {
-    conversation_id: String,
-    #[serde(default)]
-    reason: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct GetParams {
-    conversation_id: String,
-    #[serde(default, deserialize_with = "object_or_default")]
-    include: Include,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Include {
-    #[serde(deserialize_with = "or_default")]
-    participants: bool,
-    #[serde(deserialize_with = "or_default")]
-    threads: bool,
-    recent_turns: Option<Value>,
-    #[serde(deserialize_with = "or_default")]
-    stats: bool,
+    Ok(Answer::of(&CreateResult {
+        conversation: to_wire::conversation(&created.conversation),
+        participant: to_wire::participant(&created.participant),
+        initial_turn: created.first.as_ref().map(to_wire::turn),
+    }))
 }
 
 /// `mail/get`.
@@ -133,87 +77,63 @@ pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Opti
         Some(value) if value.as_u64() == Some(0) => None,
         some => Some(from_wire::limit(some.as_ref(), 10, 1000)?),
     };
-    if recent.is_some() && !may_look_back(session) {
-        return Err(Failure::new(codes::MAIL_PERMISSION_DENIED, "not allowed: mail.canViewHistory"));
+    if recent.is_some() && !may_read_history(session) {
+        return Err(DoorError::new(codes::MAIL_PERMISSION_DENIED, "not allowed: mail.canViewHistory"));
     }
     let caller = session.mail_caller();
     let page = at.engine.limits().page;
-    let text = at
+    let answer = at
         .engine
         .read(move |view| {
             let conversation = view.conversation(&caller, &id)?;
-            let mut text = format!(r#"{{"conversation":{}"#, to_wire::conversation(&conversation));
-            if include.participants {
-                let mut found = view.participants(&caller, &id, false, None, page)?.items;
-                found.sort_by_key(|part| part.joined);
-                let found: Vec<Value> = found.iter().map(to_wire::participant).collect();
-                text.push_str(&format!(r#","participants":{}"#, Value::Array(found)));
-            }
-            if include.threads {
-                let found = view.threads(&caller, &id, None, 0, page)?.items;
-                let found: Vec<Value> = found.iter().map(to_wire::thread).collect();
-                text.push_str(&format!(r#","threads":{}"#, Value::Array(found)));
-            }
-            if let Some(limit) = recent {
-                let query = TurnQuery { newest_first: true, limit, ..TurnQuery::default() };
-                let turns = view.turns(&caller, &id, &query)?.items;
-                text.push_str(&format!(r#","recentTurns":{}"#, to_wire::turns(&turns)));
-            }
-            if include.stats {
-                let stats = view.conversation_stats(&caller, &id)?;
-                let by_type: Map<String, Value> =
-                    stats.by_content_type.into_iter().map(|(word, count)| (word, count.into())).collect();
-                let stats = json!({
-                    "totalTurns": stats.turns,
-                    "turnsByContentType": by_type,
-                    "activeParticipants": stats.participants,
-                    "threadCount": stats.threads,
-                });
-                text.push_str(&format!(r#","stats":{stats}"#));
-            }
-            text.push('}');
-            Ok(text)
+            let participants = match include.participants {
+                true => {
+                    let mut found = view.participants(&caller, &id, false, None, page)?.items;
+                    found.sort_by_key(|part| part.joined);
+                    Some(found.iter().map(to_wire::participant).collect())
+                }
+                false => None,
+            };
+            let threads = match include.threads {
+                true => {
+                    let found = view.threads(&caller, &id, None, 0, page)?.items;
+                    Some(found.iter().map(to_wire::thread).collect())
+                }
+                false => None,
+            };
+            let turns = match recent {
+                Some(limit) => {
+                    let query = TurnQuery { newest_first: true, limit, ..TurnQuery::default() };
+                    Some(view.turns(&caller, &id, &query)?.items)
+                }
+                None => None,
+            };
+            let stats = match include.stats {
+                true => Some(stats(view.conversation_stats(&caller, &id)?)),
+                false => None,
+            };
+            Ok(Answer::of(&GetResult {
+                conversation: to_wire::conversation(&conversation),
+                participants,
+                threads,
+                recent_turns: turns.as_deref().map(to_wire::turns),
+                stats,
+            }))
         })
         .await?;
-    Ok(text.into())
+    Ok(answer)
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ListParams {
-    #[serde(deserialize_with = "object_or_default")]
-    filter: ListFilter,
-    limit: Option<Value>,
-    cursor: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ListFilter {
-    #[serde(rename = "type")]
-    kinds: Option<Words>,
-    status: Option<Words>,
-    participant_id: Option<String>,
-    created_after: Option<i64>,
-    created_before: Option<i64>,
-    parent_conversation_id: Option<String>,
-}
-
-/// A word or several.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Words {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl Words {
-    fn list(given: Option<Self>) -> Vec<String> {
-        match given {
-            None => Vec::new(),
-            Some(Self::One(word)) => vec![word],
-            Some(Self::Many(words)) => words,
-        }
+fn stats(stats: ConversationStats) -> Stats {
+    Stats {
+        total_turns: stats.turns,
+        turns_by_content_type: stats
+            .by_content_type
+            .into_iter()
+            .map(|(word, count)| (word, count.into()))
+            .collect(),
+        active_participants: stats.participants,
+        thread_count: stats.threads,
     }
 }
 
@@ -224,12 +144,12 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
         .iter()
         .map(|word| {
             ConversationStatus::from_word(word)
-                .ok_or_else(|| Failure::params("status: active, paused, completed, failed or archived"))
+                .ok_or_else(|| DoorError::params("status: active, paused, completed, failed or archived"))
         })
         .collect::<Result<_, _>>()?;
     let kinds = Words::list(filter.kinds);
     if kinds.iter().any(|kind| !TYPES.contains(&kind.as_str())) {
-        return Err(Failure::params("type: user-session, agent-task, multi-agent or mixed"));
+        return Err(DoorError::params("type: user-session, agent-task, multi-agent or mixed"));
     }
     let query = ConversationQuery {
         kinds,
@@ -240,39 +160,36 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
         created_before: filter.created_before,
         newest_first: false,
         cursor: cursor
-            .map(|cursor| cursor.parse().map_err(|_| Failure::params("cursor: not one of ours")))
+            .map(|cursor| cursor.parse().map_err(|_| DoorError::params("cursor: not one of ours")))
             .transpose()?,
         limit: from_wire::limit(limit.as_ref(), 50, 1000)?,
     };
     let caller = session.mail_caller();
     let page = at.engine.read(move |view| view.conversations(&caller, &query)).await?;
-    let mut answer = json!({
-        "conversations": page.items.iter().map(to_wire::conversation).collect::<Vec<_>>(),
-        "hasMore": page.next.is_some(),
-    });
-    if let Some(next) = page.next {
-        answer["nextCursor"] = next.to_string().into();
-    }
-    Ok(answer.into())
+    Ok(Answer::of(&ListResult {
+        conversations: page.items.iter().map(to_wire::conversation).collect(),
+        has_more: page.next.is_some(),
+        next_cursor: page.next.map(|next| next.to_string()),
+    }))
 }
 
 /// `mail/close`.
 pub(super) async fn close(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
-    let One { conversation_id, reason } = params(given)?;
+    let ConversationParams { conversation_id, reason } = params(given)?;
     let verb = Close { conversation: from_wire::conversation(&conversation_id)?, status: None, reason };
     let conversation = lead(at, session, verb).await?;
-    Ok(json!({ "conversation": to_wire::conversation(&conversation) }).into())
+    Ok(Answer::of(&ConversationResult { conversation: to_wire::conversation(&conversation) }))
 }
 
 /// `mail/reopen`.
 pub(super) async fn reopen(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
-    let One { conversation_id, .. } = params(given)?;
+    let ConversationParams { conversation_id, .. } = params(given)?;
     let verb = Reopen { conversation: from_wire::conversation(&conversation_id)? };
     let conversation = lead(at, session, verb).await?;
-    Ok(json!({ "conversation": to_wire::conversation(&conversation) }).into())
+    Ok(Answer::of(&ConversationResult { conversation: to_wire::conversation(&conversation) }))
 }
 
-/// Closes or reopens a conversation. An administrator that takes part in it may do so even if it came uninvited.
+/// Closes or reopens a conversation. An administrator that participates may do so without the permission.
 async fn lead<V: Verb + Clone>(
     at: &mut Connection,
     session: &Session,
@@ -286,43 +203,24 @@ async fn lead<V: Verb + Clone>(
     }
 }
 
-/// `mail/presence`: which participants are connected right now.
+/// `mail/presence`: which participants are connected.
 pub(super) async fn presence(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
 ) -> Outcome {
-    let One { conversation_id, .. } = params(given)?;
+    let ConversationParams { conversation_id, .. } = params(given)?;
     let id = from_wire::conversation(&conversation_id)?;
     let (caller, page) = (session.mail_caller(), at.engine.limits().page);
     let asked = id.clone();
     let parts: Vec<Participant> =
         at.engine.read(move |view| Ok(view.participants(&caller, &asked, false, None, page)?.items)).await?;
-    let present = |agent: &AgentId| if at.engine.is_attached(agent) { "online" } else { "offline" };
-    let parts: Vec<Value> = parts
-        .iter()
-        .map(|part| json!({ "participantId": part.agent, "presence": present(&part.agent) }))
-        .collect();
-    Ok(json!({ "conversationId": id, "participants": parts }).into())
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct JoinParams {
-    conversation_id: String,
-    #[serde(default)]
-    role: Option<String>,
-    #[serde(default, deserialize_with = "some_object")]
-    catch_up: Option<CatchUp>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct CatchUp {
-    from: Option<Value>,
-    limit: Option<Value>,
-    #[serde(deserialize_with = "or_default")]
-    include_summary: bool,
+    let presence = |part: &Participant| Presence {
+        participant_id: part.agent.to_string(),
+        presence: if at.engine.is_attached(&part.agent) { "online" } else { "offline" }.into(),
+    };
+    let participants = parts.iter().map(presence).collect();
+    Ok(Answer::of(&PresenceResult { conversation_id: id.to_string(), participants }))
 }
 
 /// `mail/join`.
@@ -330,7 +228,7 @@ pub(super) async fn join(at: &mut Connection, session: &Arc<Session>, given: Opt
     let JoinParams { conversation_id, role, catch_up } = params(given)?;
     let id = from_wire::conversation(&conversation_id)?;
     let role = role.as_deref().map(from_wire::mail_role).transpose()?;
-    // Everything that can be wrong is found out before anyone has joined.
+    // Params are checked before the caller joins.
     let query = catch_up.as_ref().map(catch_up_query).transpose()?;
     let caller = session.mail_caller();
     if let Some(turn) = query.as_ref().and_then(|query| query.after) {
@@ -338,50 +236,57 @@ pub(super) async fn join(at: &mut Connection, session: &Arc<Session>, given: Opt
         at.engine.read(move |view| check_point(view, &asking, &of, turn)).await?;
     }
     let joined = at.engine.submit(&caller, Join { conversation: id.clone(), role }).await?;
-    let mut text = format!(
-        r#"{{"conversation":{},"participant":{}"#,
-        to_wire::conversation(&joined.conversation),
-        to_wire::participant(&joined.participant)
-    );
-    if let Some(query) = query {
-        let (asking, of, newest_first) = (caller.clone(), id.clone(), query.newest_first);
-        // Who may not look back joins without looking back.
-        let mut turns = match may_look_back(session) {
-            true => match at.engine.read(move |view| view.turns(&asking, &of, &query)).await {
-                Ok(page) => page.items,
-                // The turn was there before it joined, so it lies before what its part may read.
-                Err(EngineError::Refused(Refusal::ParticipantMayNot { .. } | Refusal::NoSuchTurn)) => {
-                    Vec::new()
-                }
-                Err(error) => return Err(error.into()),
-            },
-            false => Vec::new(),
-        };
-        if newest_first {
-            turns.reverse();
-        }
-        text.push_str(&format!(r#","history":{}"#, to_wire::turns(&turns)));
-        if let Some(last) = turns.last() {
-            text.push_str(&format!(r#","historyCursor":"{}""#, to_wire::turn_id(last.id)));
-        }
-    }
-    if catch_up.is_some_and(|catch_up| catch_up.include_summary) && may_look_back(session) {
+    let turns = match query {
+        Some(query) => Some(history(at, session, &caller, &id, query).await?),
+        None => None,
+    };
+    let mut summary = None;
+    if catch_up.is_some_and(|catch_up| catch_up.include_summary) && may_read_history(session) {
         match turns::gist(at, &caller, &id, Default::default(), false).await {
-            Ok(gist) => text.push_str(&format!(r#","summary":{}"#, Value::from(gist.summary.text))),
-            Err(failure) if failure.code == codes::MAIL_PERMISSION_DENIED => {}
-            Err(failure) => return Err(failure),
+            Ok(gist) => summary = Some(gist.summary.text),
+            Err(error) if error.code == codes::MAIL_PERMISSION_DENIED => {}
+            Err(error) => return Err(error),
         }
     }
-    text.push('}');
-    Ok(text.into())
+    Ok(Answer::of(&JoinResult {
+        conversation: to_wire::conversation(&joined.conversation),
+        participant: to_wire::participant(&joined.participant),
+        history: turns.as_deref().map(to_wire::turns),
+        history_cursor: turns.as_deref().and_then(<[Turn]>::last).map(|last| to_wire::turn_id(last.id)),
+        summary,
+    }))
 }
 
-/// Whether a connection may ask for what was said before.
-fn may_look_back(session: &Session) -> bool {
-    session.may("mail", "canViewHistory")
+/// The turns to catch up with, oldest first. None for a session that may not read the history: it joins without it.
+async fn history(
+    at: &Connection,
+    session: &Session,
+    caller: &Caller,
+    id: &ConversationId,
+    query: TurnQuery,
+) -> Result<Vec<Turn>, DoorError> {
+    if !may_read_history(session) {
+        return Ok(Vec::new());
+    }
+    let (asking, of, newest_first) = (caller.clone(), id.clone(), query.newest_first);
+    let mut turns = match at.engine.read(move |view| view.turns(&asking, &of, &query)).await {
+        Ok(page) => page.items,
+        // The turn existed before the join, so it is older than what the participant may read.
+        Err(EngineError::Refused(Refusal::ParticipantMayNot { .. } | Refusal::NoSuchTurn)) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    if newest_first {
+        turns.reverse();
+    }
+    Ok(turns)
 }
 
-/// Refuses a turn to catch up from that is not there. What else speaks against joining is for the verb to say.
+/// Whether the session may read earlier turns.
+fn may_read_history(session: &Session) -> bool {
+    session.may(Switch::ViewMailHistory)
+}
+
+/// Refuses to catch up from a turn that does not exist. Other reasons against joining are left to the verb.
 fn check_point(view: &View<'_>, caller: &Caller, id: &ConversationId, turn: TurnId) -> Viewed<()> {
     let conversation = view.conversation(caller, id)?;
     if !conversation.status.is_closed() && view.own_part(caller, id)?.is_none() {
@@ -390,8 +295,8 @@ fn check_point(view: &View<'_>, caller: &Caller, id: &ConversationId, turn: Turn
     Ok(())
 }
 
-/// What to catch up with: what came after a turn or a time, or else what came last.
-fn catch_up_query(catch_up: &CatchUp) -> Result<TurnQuery, Failure> {
+/// The turns to catch up with: those after a turn or a time, or else the latest.
+fn catch_up_query(catch_up: &CatchUp) -> Result<TurnQuery, DoorError> {
     let limit = from_wire::limit(catch_up.limit.as_ref(), 50, 1000)?;
     let mut query = TurnQuery { limit, ..TurnQuery::default() };
     match &catch_up.from {
@@ -399,9 +304,9 @@ fn catch_up_query(catch_up: &CatchUp) -> Result<TurnQuery, Failure> {
         Some(Value::String(word)) if word == "recent" => query.newest_first = true,
         Some(Value::String(word)) if word == "beginning" => {}
         Some(Value::String(turn)) => query.after = Some(from_wire::turn(turn)),
-        // A time that cannot be read is no leave to give everything.
+        // An unreadable time must not return everything.
         Some(time) => {
-            let wrong = || Failure::params("catchUp.from: a turn or a time in whole milliseconds");
+            let wrong = || DoorError::params("catchUp.from: a turn or a time in whole milliseconds");
             query.after_time = Some(time.as_i64().ok_or_else(wrong)?);
         }
     }
@@ -410,35 +315,30 @@ fn catch_up_query(catch_up: &CatchUp) -> Result<TurnQuery, Failure> {
 
 /// `mail/leave`.
 pub(super) async fn leave(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
-    let One { conversation_id, reason } = params(given)?;
+    let ConversationParams { conversation_id, reason } = params(given)?;
     let verb = Leave { conversation: from_wire::conversation(&conversation_id)?, reason };
     let part = at.engine.submit(&session.mail_caller(), verb).await?;
-    Ok(json!({ "success": true, "leftAt": part.left_at }).into())
+    Ok(Answer::of(&LeaveResult { success: true, left_at: part.left_at }))
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct InviteParams {
-    conversation_id: String,
-    #[serde(deserialize_with = "object")]
-    participant: WrittenInvitee,
-    #[serde(default)]
-    message: Option<String>,
-}
-
-/// `mail/invite`: the invited takes part at once, and gets what was said to it as a letter.
+/// `mail/invite`: the invited agent participates at once and receives the text as a message.
 pub(super) async fn invite(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let InviteParams { conversation_id, participant, message } = params(given)?;
-    let verb =
-        Invite { conversation: from_wire::conversation(&conversation_id)?, invitee: participant.read()? };
+    let verb = Invite {
+        conversation: from_wire::conversation(&conversation_id)?,
+        invitee: from_wire::invitee(&participant)?,
+    };
     let part = at.engine.submit(&session.mail_caller(), verb).await?;
     if let Some(message) = message.filter(|message| !message.is_empty()) {
-        let words =
-            json!({ "type": "mail.invitation", "conversationId": part.conversation, "message": message });
-        // It takes part in any case; one that takes no letters finds the conversation in its list.
-        if let Err(failure) = send::plain(at, session, &part.agent, &words, None).await {
+        let invitation = Invitation {
+            kind: "mail.invitation".into(),
+            conversation_id: part.conversation.to_string(),
+            message,
+        };
+        // It participates in any case: an agent that receives no messages finds the conversation in its list.
+        if let Err(failure) = send::plain(at, session, &part.agent, &invitation, None).await {
             tracing::debug!(agent = %part.agent, failure = failure.message, "an invitation could not be sent");
         }
     }
-    Ok(json!({ "invited": true, "participant": to_wire::participant(&part), "pending": false }).into())
+    Ok(Answer::of(&InviteResult { invited: true, participant: to_wire::participant(&part), pending: false }))
 }

@@ -1,8 +1,8 @@
-//! What goes out to one peer: a queue that one task writes, and a short way past it while nothing is queued.
+//! Outgoing frames of one peer: a queue that one task writes, and direct writes while the queue is empty.
 //!
-//! Answers and letters come in bursts and are best written together, by the task that owns the queue. An event goes to
-//! many peers at once, mostly one for each: there the second task would only be woken to do what the first could have
-//! done.
+//! Answers and messages come in bursts and are best written together, by the task that owns the queue. An event goes to many
+//! peers at once, mostly one frame for each; there a second task would only be woken to write what the first could have
+//! written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,20 +14,20 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::OUTGOING_FRAMES;
 
-/// Nobody is left to send anything to.
+/// The peer is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the peer is gone")]
 pub(super) struct Gone;
 
-/// The near end. Cheap to clone.
+/// The sending end. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
-    /// Bounded, so that whoever has more for a peer that does not read waits.
+    /// Bounded, so that senders wait for a peer that does not read.
     queue: mpsc::Sender<String>,
     wire: Option<Arc<Wire>>,
 }
 
-/// A WebSocket's way out, and how much is queued for it. Nothing overtakes what is queued.
+/// A WebSocket's sink, and the number of frames queued for it. No frame overtakes queued ones.
 #[derive(Debug)]
 struct Wire {
     queued: AtomicUsize,
@@ -35,7 +35,7 @@ struct Wire {
 }
 
 impl Outbox {
-    /// For a carrier that writes what it takes from the queue.
+    /// For a transport that writes what it takes from the queue.
     pub(super) fn queue() -> (Self, mpsc::Receiver<String>) {
         let (queue, frames) = mpsc::channel(OUTGOING_FRAMES);
         (Self { queue, wire: None }, frames)
@@ -48,27 +48,27 @@ impl Outbox {
         (Self { queue, wire: Some(wire.clone()) }, Frames { frames, wire })
     }
 
-    /// Queues a frame; waits while too many are.
+    /// Queues a frame; waits while the queue is full.
     pub(super) async fn send(&self, frame: String) -> Result<(), Gone> {
-        let place = self.queue.reserve().await.map_err(|_| Gone)?;
+        let permit = self.queue.reserve().await.map_err(|_| Gone)?;
         if let Some(wire) = &self.wire {
             wire.queued.fetch_add(1, Ordering::AcqRel);
         }
-        place.send(frame);
+        permit.send(frame);
         Ok(())
     }
 
     /// Queues a frame if there is room.
     pub(super) fn try_send(&self, frame: String) -> Result<(), Gone> {
-        let place = self.queue.try_reserve().map_err(|_| Gone)?;
+        let permit = self.queue.try_reserve().map_err(|_| Gone)?;
         if let Some(wire) = &self.wire {
             wire.queued.fetch_add(1, Ordering::AcqRel);
         }
-        place.send(frame);
+        permit.send(frame);
         Ok(())
     }
 
-    /// Sends frames together: at once where nothing is queued, else behind that.
+    /// Sends frames together: directly if nothing is queued, else through the queue.
     pub(super) async fn send_together(&self, frames: Vec<String>) -> Result<(), Gone> {
         if let Some(wire) = &self.wire
             && let Ok(mut sink) = wire.sink.try_lock()
@@ -86,7 +86,7 @@ impl Outbox {
     }
 }
 
-/// The far end of a WebSocket's queue, for the task that writes it.
+/// The receiving end of a WebSocket's queue, for the task that writes it.
 #[derive(Debug)]
 pub(super) struct Frames {
     frames: mpsc::Receiver<String>,
@@ -94,12 +94,12 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// The next frame; none when nobody is left who could send one. Safe to cancel.
+    /// The next frame; `None` when all senders are gone. Safe to cancel.
     pub(super) async fn next(&mut self) -> Option<String> {
         self.frames.recv().await
     }
 
-    /// Writes a frame and all that are queued behind it.
+    /// Writes a frame and all that are queued after it.
     pub(super) async fn write(&mut self, frame: String) -> Result<(), axum::Error> {
         let mut sink = self.wire.sink.lock().await;
         sink.feed(Message::Text(frame.into())).await?;
@@ -113,12 +113,12 @@ impl Frames {
         flushed
     }
 
-    /// Writes what the socket itself has ready: the answer to a peer's goodbye.
+    /// Flushes what the socket itself has ready: the answer to a peer's close frame.
     pub(super) async fn flush(&mut self) -> Result<(), axum::Error> {
         self.wire.sink.lock().await.flush().await
     }
 
-    /// Writes a frame that is no text: a ping, or a goodbye after all that is queued.
+    /// Writes a control frame after all queued frames: a ping or a close.
     pub(super) async fn write_control(&mut self, control: Message) -> Result<(), axum::Error> {
         let mut sink = self.wire.sink.lock().await;
         while let Ok(frame) = self.frames.try_recv() {

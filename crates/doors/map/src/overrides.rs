@@ -1,140 +1,126 @@
-//! MAP's `permissionOverrides` and the engine's bounds: the same thing in two spellings.
+//! Permission overrides of the wire to and from the engine's bounds.
 
 use posthaste_engine::nouns::{AgentSet, Bounds, ScopeSet};
-use serde_json::{Map, Value, json};
+use posthaste_wire::map::permissions::{AcceptsFrom, Among, CanMessage, CanSee, PermissionOverrides};
+use serde_json::Value;
 
-use super::errors::Failure;
+use super::errors::DoorError;
 use super::from_wire as read;
 
-/// Reads overrides; groups that are not given stay as they are.
-pub(super) fn from_wire(given: &Value) -> Result<Bounds, Failure> {
-    let Value::Object(groups) = given else { return Err(Failure::params("permissionOverrides: an object")) };
-    for group in ["canSee", "canMessage", "acceptsFrom"] {
-        if !matches!(groups.get(group), None | Some(Value::Null | Value::Object(_))) {
-            return Err(Failure::params(format!("permissionOverrides.{group}: an object")));
-        }
-    }
-    let part = |group: &str, name: &str| groups.get(group).and_then(|group| group.get(name));
-    let structure = match part("canSee", "structure") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(word)) if ["full", "local", "none"].contains(&word.as_str()) => Some(word.clone()),
-        Some(_) => return Err(Failure::params("canSee.structure: full, local or none")),
-    };
+/// Reads overrides; members that are absent stay unset.
+pub(super) fn from_wire(given: &Value) -> Result<Bounds, DoorError> {
+    let given = PermissionOverrides::read(given).map_err(DoorError::params)?;
+    let see = given.can_see.unwrap_or_default();
+    let message = given.can_message.unwrap_or_default();
+    let accept = given.accepts_from.unwrap_or_default();
     Ok(Bounds {
-        sees: circle(part("canSee", "agents"))?,
-        sees_scopes: scope_circle(part("canSee", "scopes"))?,
-        sees_structure: structure,
-        writes_to: circle(part("canMessage", "agents"))?,
-        writes_to_scopes: scope_circle(part("canMessage", "scopes"))?,
-        takes_from_agents: circle(part("acceptsFrom", "agents"))?,
-        takes_from_clients: circle(part("acceptsFrom", "clients"))?,
-        takes_from_systems: circle(part("acceptsFrom", "systems"))?,
+        sees: agent_set(see.agents)?,
+        sees_scopes: scope_set(see.scopes)?,
+        sees_structure: see.structure,
+        writes_to: agent_set(message.agents)?,
+        writes_to_scopes: scope_set(message.scopes)?,
+        takes_from_agents: agent_set(accept.agents)?,
+        takes_from_clients: agent_set(accept.clients)?,
+        takes_from_systems: agent_set(accept.systems)?,
         ..Bounds::default()
     })
 }
 
 /// Writes bounds as overrides.
-pub(super) fn to_wire(bounds: &Bounds) -> Value {
-    let mut out = Map::new();
-    let mut put = |group: &str, name: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            let group = out.entry(group).or_insert_with(|| json!({}));
-            group[name] = value;
-        }
+pub(super) fn to_wire(bounds: &Bounds) -> PermissionOverrides {
+    let see = CanSee {
+        agents: bounds.sees.as_ref().map(agents_among),
+        scopes: bounds.sees_scopes.as_ref().map(scopes_among),
+        structure: bounds.sees_structure.clone(),
     };
-    put("canSee", "agents", bounds.sees.as_ref().map(circle_to_wire));
-    put("canSee", "scopes", bounds.sees_scopes.as_ref().map(scopes_to_wire));
-    put("canSee", "structure", bounds.sees_structure.clone().map(Value::from));
-    put("canMessage", "agents", bounds.writes_to.as_ref().map(circle_to_wire));
-    put("canMessage", "scopes", bounds.writes_to_scopes.as_ref().map(scopes_to_wire));
-    put("acceptsFrom", "agents", bounds.takes_from_agents.as_ref().map(circle_to_wire));
-    put("acceptsFrom", "clients", bounds.takes_from_clients.as_ref().map(circle_to_wire));
-    put("acceptsFrom", "systems", bounds.takes_from_systems.as_ref().map(circle_to_wire));
-    Value::Object(out)
+    let message = CanMessage {
+        agents: bounds.writes_to.as_ref().map(agents_among),
+        scopes: bounds.writes_to_scopes.as_ref().map(scopes_among),
+    };
+    let accept = AcceptsFrom {
+        agents: bounds.takes_from_agents.as_ref().map(agents_among),
+        clients: bounds.takes_from_clients.as_ref().map(agents_among),
+        systems: bounds.takes_from_systems.as_ref().map(agents_among),
+    };
+    PermissionOverrides {
+        can_see: (see != CanSee::default()).then_some(see),
+        can_message: (message != CanMessage::default()).then_some(message),
+        accepts_from: (accept != AcceptsFrom::default()).then_some(accept),
+    }
 }
 
-fn circle(given: Option<&Value>) -> Result<Option<AgentSet>, Failure> {
-    let wrong =
-        || Failure::params("permissionOverrides: all, hierarchy, scoped, direct, none or {include: […]}");
+fn agent_set(given: Option<Among>) -> Result<Option<AgentSet>, DoorError> {
     Ok(match given {
-        None | Some(Value::Null) => None,
-        Some(Value::String(word)) => Some(match word.as_str() {
-            "all" => AgentSet::All,
+        None => None,
+        Some(Among::Word(word)) => Some(match word.as_str() {
             "hierarchy" => AgentSet::Hierarchy,
             "scoped" => AgentSet::Scoped,
             "direct" => AgentSet::Direct,
             "none" => AgentSet::Empty,
-            _ => return Err(wrong()),
+            "all" => AgentSet::All,
+            _ => return Err(unknown(&word)),
         }),
-        Some(value) => Some(AgentSet::Only(
-            included(value, wrong)?.into_iter().map(read::agent).collect::<Result<_, _>>()?,
-        )),
+        Some(Among::Only { include }) => {
+            Some(AgentSet::Only(include.iter().map(|id| read::agent(id)).collect::<Result<_, _>>()?))
+        }
     })
 }
 
-fn scope_circle(given: Option<&Value>) -> Result<Option<ScopeSet>, Failure> {
-    let wrong = || Failure::params("permissionOverrides: all, member, none or {include: […]}");
+fn scope_set(given: Option<Among>) -> Result<Option<ScopeSet>, DoorError> {
     Ok(match given {
-        None | Some(Value::Null) => None,
-        Some(Value::String(word)) => Some(match word.as_str() {
-            "all" => ScopeSet::All,
+        None => None,
+        Some(Among::Word(word)) => Some(match word.as_str() {
             "member" => ScopeSet::Member,
             "none" => ScopeSet::Empty,
-            _ => return Err(wrong()),
+            "all" => ScopeSet::All,
+            _ => return Err(unknown(&word)),
         }),
-        Some(value) => Some(ScopeSet::Only(
-            included(value, wrong)?.into_iter().map(read::scope).collect::<Result<_, _>>()?,
-        )),
+        Some(Among::Only { include }) => {
+            Some(ScopeSet::Only(include.iter().map(|id| read::scope(id)).collect::<Result<_, _>>()?))
+        }
     })
 }
 
-fn included(value: &Value, wrong: impl Fn() -> Failure) -> Result<Vec<&str>, Failure> {
-    let list = value.get("include").and_then(Value::as_array).ok_or_else(&wrong)?;
-    list.iter().map(|id| id.as_str().ok_or_else(&wrong)).collect()
+fn unknown(word: &str) -> DoorError {
+    DoorError::params(format!("permissionOverrides: {word:?} is not known"))
 }
 
-fn circle_to_wire(circle: &AgentSet) -> Value {
-    match circle {
-        AgentSet::All => "all".into(),
-        AgentSet::Hierarchy => "hierarchy".into(),
-        AgentSet::Scoped => "scoped".into(),
-        AgentSet::Direct => "direct".into(),
-        AgentSet::Empty => "none".into(),
-        AgentSet::Only(list) => json!({ "include": list }),
+fn agents_among(set: &AgentSet) -> Among {
+    match set {
+        AgentSet::All => Among::Word("all".to_owned()),
+        AgentSet::Hierarchy => Among::Word("hierarchy".to_owned()),
+        AgentSet::Scoped => Among::Word("scoped".to_owned()),
+        AgentSet::Direct => Among::Word("direct".to_owned()),
+        AgentSet::Empty => Among::Word("none".to_owned()),
+        AgentSet::Only(list) => Among::Only { include: list.iter().map(ToString::to_string).collect() },
     }
 }
 
-fn scopes_to_wire(circle: &ScopeSet) -> Value {
-    match circle {
-        ScopeSet::All => "all".into(),
-        ScopeSet::Member => "member".into(),
-        ScopeSet::Empty => "none".into(),
-        ScopeSet::Only(list) => json!({ "include": list }),
+fn scopes_among(set: &ScopeSet) -> Among {
+    match set {
+        ScopeSet::All => Among::Word("all".to_owned()),
+        ScopeSet::Member => Among::Word("member".to_owned()),
+        ScopeSet::Empty => Among::Word("none".to_owned()),
+        ScopeSet::Only(list) => Among::Only { include: list.iter().map(ToString::to_string).collect() },
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn overrides_come_back_as_they_were_given() {
         let given = json!({
             "canSee": { "agents": "hierarchy", "scopes": "member", "structure": "local" },
-            "canMessage": { "agents": { "include": ["a", "b"] } },
-            "acceptsFrom": { "clients": "none", "agents": "scoped" },
+            "canMessage": { "agents": { "include": ["a", "b"] }, "scopes": "none" },
+            "acceptsFrom": { "agents": "scoped", "clients": "none", "systems": "all" },
         });
-        let bounds = from_wire(&given).unwrap();
-        let back = to_wire(&bounds);
-        for pointer in [
-            "/canSee/agents",
-            "/canSee/scopes",
-            "/canSee/structure",
-            "/canMessage/agents",
-            "/acceptsFrom/clients",
-        ] {
-            assert_eq!(back.pointer(pointer), given.pointer(pointer), "{pointer}");
-        }
+        let back = to_wire(&from_wire(&given).unwrap());
+        assert_eq!(serde_json::to_string(&back).unwrap(), given.to_string());
+        assert!(to_wire(&from_wire(&json!({})).unwrap()).is_empty());
         assert!(from_wire(&json!({ "canSee": { "agents": "friends" } })).is_err());
         assert!(from_wire(&json!({ "canSee": ["all"] })).is_err());
         assert!(from_wire(&json!("all")).is_err());

@@ -1,4 +1,4 @@
-//! Sending: `map/send` and everything that comes down to it.
+//! Sending: `map/send` and the methods that send a message like it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,83 +10,36 @@ use posthaste_engine::stamp;
 use posthaste_engine::verbs::deliveries::MarkFailed;
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage, SendReceipt};
 use posthaste_engine::{Dispatch, Engine, Filter, Start, Step};
-use posthaste_wire::map::{Address, codes};
-use serde::{Deserialize, Deserializer};
+use posthaste_wire::map::message::{
+    Delivered, Heading, InjectParams, InjectResult, Receipt, RequestResult, ScopeParams, SendMeta,
+    SendParams, SendResult, To,
+};
+use posthaste_wire::map::{Address, Switch, codes};
+use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
-use super::addresses::{self, Aim};
+use super::addresses::{self, Recipients};
 use super::connection::{Answer, Connection, Reply};
-use super::errors::Failure;
-use super::from_wire::{self, borrowed, or_default, params};
-use super::hall::Hall;
+use super::errors::DoorError;
+use super::from_wire::{self, borrowed, params};
+use super::registry::SessionRegistry;
 use super::session::{Session, fresh};
-use super::{federation, hello, to_wire};
+use super::{connect, federation, to_wire};
 
 /// How long `map/request` waits for its answer unless told otherwise, and at most.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const LONGEST_REQUEST: Duration = Duration::from_secs(600);
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SendParams<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
-    to: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    payload: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    meta: Option<&'a RawValue>,
-    // Beside meta in one of the servers' forms.
-    #[serde(default)]
-    priority: Option<Value>,
-    #[serde(default)]
-    ttl_ms: Option<Value>,
-    #[serde(default)]
-    message_type: Option<String>,
-    #[serde(default)]
-    timeout: Option<Value>,
-    #[serde(default)]
-    timeout_ms: Option<Value>,
-    #[serde(default)]
-    options: Option<Value>,
-}
-
-/// Keeps a member that is null apart from one that is missing.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
-/// What of a message's meta the office goes by. The rest is the recipients'.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Meta {
-    priority: Option<Value>,
-    delivery: Option<Value>,
-    ttl: Option<Value>,
-    ttl_ms: Option<Value>,
-    require_ack: Option<Value>,
-    correlation_id: Option<Value>,
-    mail: Option<Value>,
-}
-
-/// What of a payload other doors show beside it.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Heading {
-    #[serde(rename = "type")]
-    kind: Option<Value>,
-    subject: Option<Value>,
-}
-
 /// A message about to be sent.
 #[derive(Debug)]
 struct Draft {
     verb: SendMessage,
-    /// What the sender called the way of delivering it.
+    /// The way of delivery that the sender named.
     semantic: String,
-    /// Whether recipients that are not connected are passed over.
+    /// Whether recipients that are not connected are skipped.
     best_effort: bool,
-    /// Whether the sender asked for a delivery that a killed server may forget.
+    /// Whether the sender asked for a delivery that may be lost when the server is killed.
     ephemeral: bool,
 }
 
@@ -96,38 +49,41 @@ pub(super) async fn send(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let given: SendParams<'_> = borrowed(given)?;
-    let to = given.to.ok_or_else(|| Failure::params("to: whom the message is for"))?;
-    let aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
-    let broadcast = aim.here.iter().any(|one| matches!(one, nouns::Address::Kind(_) | nouns::Address::All));
-    if broadcast && !session.may("messaging", "canBroadcast") {
-        return Err(Failure::denied("not allowed: messaging.canBroadcast"));
+    let to = given.to.ok_or_else(|| DoorError::params("to: whom the message is for"))?;
+    let recipients = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
+    let broadcast =
+        recipients.local.iter().any(|one| matches!(one, nouns::Address::Kind(_) | nouns::Address::All));
+    if broadcast && !session.may(Switch::Broadcast) {
+        return Err(DoorError::not_allowed(Switch::Broadcast));
     }
-    post(at, session, &given, aim, best_effort).await
+    post(at, session, &given, recipients, best_effort).await
 }
 
-/// Takes out those named who are connected and get no messages: they are told apart in the answer, as failed. If nobody
-/// is left, the message is refused.
-fn pass_over_deaf(at: &Connection, aim: &mut Aim) -> Result<Vec<AgentId>, Failure> {
-    let mut deaf = Vec::new();
-    aim.here.retain(|address| match address {
-        nouns::Address::Agent(agent) if at.hall.is_deaf(agent) => {
-            if !deaf.contains(agent) {
-                deaf.push(agent.clone());
+/// Removes named recipients that are connected but receive no messages; the response lists them as failed. Refuses the
+/// message if no recipient is left.
+fn leave_out_not_receiving(at: &Connection, recipients: &mut Recipients) -> Result<Vec<AgentId>, DoorError> {
+    let mut not_receiving = Vec::new();
+    recipients.local.retain(|address| match address {
+        nouns::Address::Agent(agent) if at.registry.is_not_receiving(agent) => {
+            if !not_receiving.contains(agent) {
+                not_receiving.push(agent.clone());
             }
             false
         }
         _ => true,
     });
-    match deaf.first() {
-        Some(agent) if aim.here.is_empty() && aim.elsewhere.is_empty() => Err(gets_nothing(agent)),
-        _ => Ok(deaf),
+    match not_receiving.first() {
+        Some(agent) if recipients.local.is_empty() && recipients.federated.is_empty() => {
+            Err(gets_nothing(agent))
+        }
+        _ => Ok(not_receiving),
     }
 }
 
-fn gets_nothing(agent: &AgentId) -> Failure {
-    Failure::denied(format!("{agent} gets no messages: its messaging.canReceive is off"))
+fn gets_nothing(agent: &AgentId) -> DoorError {
+    DoorError::denied(format!("{agent} gets no messages: its messaging.canReceive is off"))
 }
 
 /// `map/broadcast`.
@@ -136,33 +92,23 @@ pub(super) async fn broadcast(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
-    let to = to_wire::raw(r#"{"broadcast":true}"#.to_owned());
+) -> Result<Reply, DoorError> {
+    let to = to_wire::to_raw(&To::Broadcast { broadcast: true });
     let given = SendParams { to: Some(&to), ..borrowed(given)? };
-    let aim = addresses::resolve(at, session, vec![Address::Broadcast]).await?;
-    post(at, session, &given, aim, best_effort).await
+    let recipients = addresses::resolve(at, session, vec![Address::Broadcast]).await?;
+    post(at, session, &given, recipients, best_effort).await
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ScopeParams {
-    scope_id: String,
-    #[serde(default)]
-    exclude_sender: Option<bool>,
-    #[serde(default, deserialize_with = "or_default")]
-    include_descendants: bool,
-}
-
-/// `map/send/scope`: to the members of a scope, of those below it if asked, and to the sender if it is one of them and
+/// `map/send/scope`: to the members of a scope, of the scopes below it on request, and to the sender if it is a member and
 /// asks for it.
 pub(super) async fn send_to_scope(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let asked: ScopeParams = params(given)?;
-    let to = to_wire::raw(json!({ "scope": asked.scope_id }).to_string());
+    let to = to_wire::to_raw(&To::Scope { scope: asked.scope_id.clone() });
     let given = SendParams { to: Some(&to), ..borrowed(given)? };
     let scope = from_wire::scope(&asked.scope_id)?;
     let mut scopes = vec![scope.clone()];
@@ -171,29 +117,29 @@ pub(super) async fn send_to_scope(
         let caller = caller.clone();
         scopes = at.engine.read(move |view| view.writable_scopes(&caller, &scope)).await?;
     }
-    let mut aim = Aim::default();
+    let mut recipients = Recipients::default();
     if asked.exclude_sender == Some(false) {
         let own = caller.agent.clone();
         let own = at.engine.read(move |view| Ok(view.agent(&caller, &own).ok())).await?;
         let own = own.filter(|own| own.scopes.iter().any(|scope| scopes.contains(scope)));
-        aim.here.extend(own.map(|own| nouns::Address::Agent(own.id)));
+        recipients.local.extend(own.map(|own| nouns::Address::Agent(own.id)));
     }
-    aim.here.extend(scopes.into_iter().map(nouns::Address::Scope));
-    post(at, session, &given, aim, best_effort).await
+    recipients.local.extend(scopes.into_iter().map(nouns::Address::Scope));
+    post(at, session, &given, recipients, best_effort).await
 }
 
-/// Puts a message into the queue and promises the answer.
+/// Queues a message; the answer follows.
 async fn post(
     at: &mut Connection,
     session: &Arc<Session>,
     given: &SendParams<'_>,
-    mut aim: Aim,
+    mut recipients: Recipients,
     best_effort: bool,
-) -> Result<Reply, Failure> {
-    let links = federation::links(at, &aim.elsewhere)?;
-    let deaf = pass_over_deaf(at, &mut aim)?;
-    let mut draft = draft(at, given, aim.here, best_effort)?;
-    draft.verb.not_receiving = deaf;
+) -> Result<Reply, DoorError> {
+    let links = federation::links(at, &recipients.federated)?;
+    let not_receiving = leave_out_not_receiving(at, &mut recipients)?;
+    let mut draft = draft(at, given, recipients.local, best_effort)?;
+    draft.verb.not_receiving = not_receiving;
     speak(at, session).await?;
     let caller = session.caller();
     let pending = match draft.ephemeral && links.is_empty() {
@@ -202,13 +148,13 @@ async fn post(
             Dispatch::Queued(pending) => pending,
             Dispatch::Delivered(sent) => {
                 at.handed = true;
-                return Ok(Reply::Now(Ok(answer(session, &sent, &draft.semantic, &[]))));
+                return Ok(Reply::Ready(Ok(answer(session, &sent, &draft.semantic, &[]))));
             }
         },
     };
     let (engine, session) = (at.engine.clone(), session.clone());
     let (semantic, best_effort) = (draft.semantic, draft.best_effort);
-    Ok(Reply::Later(Box::pin(async move {
+    Ok(Reply::Pipelined(Box::pin(async move {
         let mut sent = pending.answer().await?;
         if best_effort {
             give_up(&engine, &mut sent).await?;
@@ -222,10 +168,10 @@ async fn post(
     })))
 }
 
-/// Makes sure that the session can send: a connection of an agent that has no agent yet speaks for itself.
-async fn speak(at: &mut Connection, session: &Arc<Session>) -> Result<(), Failure> {
+/// Makes sure that the session can send: a session without agents sends in its own name.
+async fn speak(at: &mut Connection, session: &Arc<Session>) -> Result<(), DoorError> {
     if !session.has_agents() {
-        hello::list(at, session).await?;
+        connect::list(at, session).await?;
     }
     Ok(())
 }
@@ -235,14 +181,14 @@ fn draft(
     given: &SendParams<'_>,
     to: Vec<nouns::Address>,
     best_effort: bool,
-) -> Result<Draft, Failure> {
-    let meta: Meta = match &given.meta {
-        None => Meta::default(),
-        Some(meta) if meta.get() == "null" => Meta::default(),
+) -> Result<Draft, DoorError> {
+    let meta: SendMeta = match &given.meta {
+        None => SendMeta::default(),
+        Some(meta) if meta.get() == "null" => SendMeta::default(),
         Some(meta) if meta.get().starts_with('{') => {
-            serde_json::from_str(meta.get()).map_err(Failure::params)?
+            serde_json::from_str(meta.get()).map_err(DoorError::params)?
         }
-        Some(_) => return Err(Failure::params("meta: an object")),
+        Some(_) => return Err(DoorError::params("meta: an object")),
     };
     let heading: Heading = match &given.payload {
         Some(payload) if payload.get().starts_with('{') => {
@@ -264,7 +210,7 @@ fn draft(
         Some(ttl) => match ttl.as_f64() {
             #[expect(clippy::cast_possible_truncation, reason = "a time to live in whole milliseconds")]
             Some(ttl) if ttl > 0.0 => Some(stamp::now().saturating_add((ttl as i64).max(1))),
-            _ => return Err(Failure::params("ttlMs: a positive number of milliseconds")),
+            _ => return Err(DoorError::params("ttlMs: a positive number of milliseconds")),
         },
     };
     let meta_text = given.meta.filter(|meta| meta.get() != "null");
@@ -274,7 +220,7 @@ fn draft(
         subject: word(&heading.subject),
         body: match &given.payload {
             Some(payload) => Body::Json(from_wire::raw_json("payload", payload)?),
-            // A turn says what the payload says, and none says nothing.
+            // The turn that records the message needs a content, which is null without a payload.
             None if within.is_some() => Body::Json(Json::from_value(&Value::Null)),
             None => Body::Text(String::new()),
         },
@@ -296,12 +242,12 @@ fn draft(
     Ok(Draft { verb, best_effort: semantic == "best-effort", ephemeral, semantic })
 }
 
-/// Whether what a connection sends can be recorded: by the same leave as a turn.
+/// Whether messages of a connection may be recorded in a conversation: with the same permission as a turn.
 fn may_record(at: &Connection) -> bool {
-    at.shared.keeps_mail() && at.session.as_ref().is_none_or(|session| session.may("mail", "canJoin"))
+    at.door.keeps_mail() && at.session.as_ref().is_none_or(|session| session.may(Switch::JoinMail))
 }
 
-/// The conversation that a message asks to be recorded in. What cannot be read is not recorded: delivery never suffers.
+/// The conversation that a message asks to be recorded in. An unreadable reference is ignored and the message delivered.
 fn within(mail: &Value) -> Option<ConversationRef> {
     let mail = mail.as_object()?;
     let text = |name: &str| mail.get(name).and_then(Value::as_str);
@@ -318,157 +264,108 @@ fn within(mail: &Value) -> Option<ConversationRef> {
     })
 }
 
-/// The answer to a message: who has it, who will, who does not; those it was kept from and those elsewhere come last.
-fn answer(session: &Session, sent: &SendReceipt, semantic: &str, elsewhere: &[Value]) -> Answer {
-    let delivered = DeliveryState::Delivered.as_str();
-    let mut out = String::with_capacity(160 + 160 * sent.receipts.len());
-    out.push_str(r#"{"messageId":""#);
-    to_wire::push_shown(&mut out, sent.message.id);
-    out.push_str(r#"","delivered":"#);
-    let here = sent.receipts.iter().filter(|receipt| receipt.state == DeliveryState::Delivered);
-    let here = here.map(|receipt| receipt.agent.as_str());
-    let there = elsewhere.iter().filter(|receipt| receipt["status"] == delivered);
-    let names = here.chain(there.filter_map(|receipt| receipt["agentId"].as_str()));
-    if session.is_draft() {
-        to_wire::push_shown(&mut out, names.count());
-    } else {
-        push_list(&mut out, names, to_wire::push_text);
-    }
-    out.push_str(r#","receipts":"#);
-    let here = sent.receipts.iter().map(|receipt| (&receipt.agent, receipt.state));
+/// The answer to a message. Recipients that receive no messages come after the others, those in other systems last.
+fn answer(session: &Session, sent: &SendReceipt, semantic: &str, federated: &[Receipt<'_>]) -> Answer {
+    let at = sent.message.at;
+    let local = sent.receipts.iter().map(|receipt| (&receipt.agent, receipt.state));
     let refused = sent.refused.iter().map(|agent| (agent, DeliveryState::Failed));
-    let receipts = here.chain(refused).map(Ok).chain(elsewhere.iter().map(Err));
-    push_list(&mut out, receipts, |out, receipt| match receipt {
-        Ok((agent, state)) => {
-            to_wire::push_receipt(out, agent.as_str(), state.as_str(), semantic, sent.message.at);
-        }
-        Err(written) => to_wire::push_shown(out, written),
-    });
-    out.push('}');
-    out.into()
+    let mut receipts: Vec<Receipt<'_>> = Vec::with_capacity(sent.receipts.len());
+    receipts.extend(local.chain(refused).map(|(agent, state)| to_wire::receipt(agent, state, semantic, at)));
+    receipts.extend(federated.iter().cloned());
+    let delivered = receipts.iter().filter(|receipt| receipt.status == DeliveryState::Delivered.as_str());
+    let delivered = match session.is_draft() {
+        true => Delivered::Count(delivered.count()),
+        false => Delivered::Agents(delivered.map(|receipt| receipt.agent_id.clone()).collect()),
+    };
+    Answer::of(&SendResult { message_id: sent.message.id.to_string().into(), delivered, receipts })
 }
 
-fn push_list<T>(out: &mut String, items: impl Iterator<Item = T>, mut push: impl FnMut(&mut String, T)) {
-    out.push('[');
-    for (index, item) in items.enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        push(out, item);
-    }
-    out.push(']');
-}
-
-/// With the best effort, whoever is not connected does not get the message later either.
-async fn give_up(engine: &Engine, sent: &mut SendReceipt) -> Result<(), Failure> {
+/// Gives up the deliveries to recipients that are not connected, as the sender asked for best effort.
+async fn give_up(engine: &Engine, sent: &mut SendReceipt) -> Result<(), DoorError> {
     for receipt in &mut sent.receipts {
         if receipt.state == DeliveryState::Queued {
             let reason = "not connected".to_owned();
             let verb = MarkFailed { agent: receipt.agent.clone(), message: sent.message.id, reason };
-            let copy = engine.submit(&Caller::office(), verb).await?;
-            receipt.state = copy.state;
+            let delivery = engine.submit(&Caller::office(), verb).await?;
+            receipt.state = delivery.state;
         }
     }
     Ok(())
 }
 
-/// A message of the office's own making to one agent, in the session's name.
+/// A message to one agent that the server composes, in the session's name.
 pub(super) async fn plain(
     at: &mut Connection,
     session: &Arc<Session>,
     to: &AgentId,
-    payload: &Value,
+    payload: &impl Serialize,
     meta: Option<&Value>,
-) -> Result<SendReceipt, Failure> {
-    let address = to_wire::raw(json!({ "agent": to }).to_string());
-    let payload = to_wire::raw(payload.to_string());
-    let meta = meta.map(|meta| to_wire::raw(meta.to_string()));
+) -> Result<SendReceipt, DoorError> {
+    let address = to_wire::to_raw(&To::Agent { agent: to.to_string() });
+    let payload = to_wire::to_raw(payload);
+    let meta = meta.map(to_wire::to_raw);
     let given = SendParams {
         to: Some(&address),
         payload: Some(&payload),
         meta: meta.as_deref(),
-        priority: None,
-        ttl_ms: None,
-        message_type: None,
-        timeout: None,
-        timeout_ms: None,
-        options: None,
+        ..SendParams::default()
     };
     let draft = draft(at, &given, vec![nouns::Address::Agent(to.clone())], false)?;
     speak(at, session).await?;
     Ok(at.engine.submit(&session.caller(), draft.verb).await?)
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct InjectParams {
-    #[serde(default)]
-    agent_id: Option<String>,
-    #[serde(default)]
-    content: Option<Value>,
-    #[serde(default)]
-    delivery: Option<String>,
-    // The draft's form.
-    #[serde(default)]
-    to: Option<Value>,
-    #[serde(default)]
-    payload: Option<Value>,
-    #[serde(default)]
-    meta: Option<Value>,
-}
-
-/// `map/inject`: something put before an agent while it works.
+/// `map/inject`: a message to an agent while it works.
 pub(super) async fn inject(
     at: &mut Connection,
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let given: InjectParams = params(given)?;
     let id = match (&given.agent_id, &given.to) {
         (Some(id), _) => id.clone(),
         (None, Some(to)) => match Address::parse(to)?.as_slice() {
             [Address::Agent(id) | Address::Named(id)] => id.clone(),
-            _ => return Err(Failure::params("to: one agent")),
+            _ => return Err(DoorError::params("to: one agent")),
         },
-        (None, None) => return Err(Failure::params("agentId: whom it is for")),
+        (None, None) => return Err(DoorError::params("agentId: whom it is for")),
     };
     let id = from_wire::agent(&id)?;
-    if !session.may("lifecycle", "canSteer") && !session.owns(&id) {
-        return Err(Failure::denied("not allowed: lifecycle.canSteer"));
+    if !session.may(Switch::Steer) && !session.owns(&id) {
+        return Err(DoorError::denied("not allowed: lifecycle.canSteer"));
     }
-    if at.hall.is_deaf(&id) {
+    if at.registry.is_not_receiving(&id) {
         return Err(gets_nothing(&id));
     }
     let in_payload =
         given.payload.as_ref().and_then(|payload| payload.get("content")).or(given.payload.as_ref());
     let content = given.content.as_ref().or(in_payload).cloned();
-    let content = content.ok_or_else(|| Failure::params("content: what is put before the agent"))?;
+    let content = content.ok_or_else(|| DoorError::params("content: what is put before the agent"))?;
     let in_meta = given.meta.as_ref().and_then(|meta| meta.get("delivery")).and_then(Value::as_str);
     let delivery = given.delivery.as_deref().or(in_meta);
     if !matches!(delivery, None | Some("interrupt" | "queue" | "best-effort" | "inject")) {
-        return Err(Failure::params("delivery: interrupt, queue or best-effort"));
+        return Err(DoorError::params("delivery: interrupt, queue or best-effort"));
     }
-    let mut meta = given.meta.clone().filter(Value::is_object).unwrap_or_else(|| json!({}));
+    let mut meta = match &given.meta {
+        Some(Value::Object(meta)) => meta.clone(),
+        _ => Map::new(),
+    };
     let delivery = if best_effort { Some("best-effort") } else { delivery };
-    meta["delivery"] = delivery.unwrap_or("inject").into();
-    meta["injected"] = true.into();
-    let mut sent = plain(at, session, &id, &content, Some(&meta)).await?;
+    meta.insert("delivery".to_owned(), delivery.unwrap_or("inject").into());
+    meta.insert("injected".to_owned(), true.into());
+    let mut sent = plain(at, session, &id, &content, Some(&Value::Object(meta))).await?;
     if delivery == Some("best-effort") {
         give_up(&at.engine, &mut sent).await?;
     }
-    let arrived = sent.receipts.iter().all(|receipt| receipt.state != DeliveryState::Failed);
+    let injected = sent.receipts.iter().all(|receipt| receipt.state != DeliveryState::Failed);
     let delivery = match delivery {
         Some("interrupt") => "interrupt",
         Some("queue") => "queue",
         _ => "message",
     };
-    Ok(Reply::Now(Ok(json!({
-        "injected": arrived,
-        "delivery": delivery,
-        "messageId": sent.message.id.to_string(),
-    })
-    .into())))
+    let message_id = sent.message.id.to_string().into();
+    Ok(Reply::Ready(Ok(Answer::of(&InjectResult { injected, delivery: delivery.into(), message_id }))))
 }
 
 /// `map/request`: a message and the answer to it.
@@ -477,38 +374,36 @@ pub(super) async fn request(
     session: &Arc<Session>,
     given: Option<&RawValue>,
     best_effort: bool,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, DoorError> {
     let given: SendParams<'_> = borrowed(given)?;
-    let to = given.to.ok_or_else(|| Failure::params("to: whom the request is for"))?;
-    let mut aim = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
-    let deaf = pass_over_deaf(at, &mut aim)?;
-    let mut meta: Value = match given.meta.filter(|meta| meta.get() != "null") {
-        Some(meta) => serde_json::from_str(meta.get()).map_err(Failure::params)?,
-        None => json!({}),
+    let to = given.to.ok_or_else(|| DoorError::params("to: whom the request is for"))?;
+    let mut recipients = addresses::resolve(at, session, Address::parse_text(to.get())?).await?;
+    let not_receiving = leave_out_not_receiving(at, &mut recipients)?;
+    let meta: Value = match given.meta.filter(|meta| meta.get() != "null") {
+        Some(meta) => serde_json::from_str(meta.get()).map_err(DoorError::params)?,
+        None => Value::Object(Map::new()),
     };
-    if !meta.is_object() {
-        return Err(Failure::params("meta: an object"));
-    }
+    let Value::Object(mut meta) = meta else { return Err(DoorError::params("meta: an object")) };
     let correlation = match meta.get("correlationId").and_then(Value::as_str) {
         Some(given) => given.to_owned(),
         None => fresh("request-"),
     };
-    let patience = patience(&given, &meta)?;
-    meta["correlationId"] = correlation.as_str().into();
-    meta["expectsResponse"] = true.into();
-    let meta = to_wire::raw(meta.to_string());
+    let timeout = timeout(&given, &meta)?;
+    meta.insert("correlationId".to_owned(), correlation.as_str().into());
+    meta.insert("expectsResponse".to_owned(), true.into());
+    let meta = to_wire::to_raw(&meta);
     let given = SendParams { meta: Some(&meta), ..given };
     speak(at, session).await?;
-    if !aim.elsewhere.is_empty() {
-        federation::links(at, &aim.elsewhere)?;
+    if !recipients.federated.is_empty() {
+        federation::links(at, &recipients.federated)?;
         let why = "requests are not carried to other systems: send a message and take the answer as one";
-        return Err(Failure::new(codes::FEDERATION_UNAVAILABLE, why));
+        return Err(DoorError::new(codes::FEDERATION_UNAVAILABLE, why));
     }
-    let mut draft = draft(at, &given, aim.here, best_effort)?;
-    draft.verb.not_receiving = deaf;
+    let mut draft = draft(at, &given, recipients.local, best_effort)?;
+    draft.verb.not_receiving = not_receiving;
     let (caller, engine, best_effort) = (session.caller(), at.engine.clone(), draft.best_effort);
-    let (asker, hall) = (caller.clone(), at.hall.clone());
-    // Listening starts before the question leaves, so that no answer can be missed.
+    let (asker, registry) = (caller.clone(), at.registry.clone());
+    // The feed starts before the question is sent, so that no answer is missed.
     let filter = Filter::All(vec![
         Filter::Kinds(vec!["message.sent".to_owned()]),
         Filter::Correlations(vec![correlation]),
@@ -516,15 +411,15 @@ pub(super) async fn request(
     ]);
     let mut feed = at.engine.follow(&caller, filter, Start::Now, 16).await?;
     let pending = at.engine.enqueue(&caller, draft.verb).await?;
-    Ok(Reply::Whenever(Box::pin(async move {
+    Ok(Reply::Detached(Box::pin(async move {
         let mut sent = pending.answer().await?;
         if sent.receipts.is_empty() {
-            return Err(Failure::new(codes::ADDRESS_NOT_FOUND, "the request reaches nobody"));
+            return Err(DoorError::new(codes::ADDRESS_NOT_FOUND, "the request reaches no agent"));
         }
         if best_effort {
             give_up(&engine, &mut sent).await?;
             if sent.receipts.iter().all(|receipt| receipt.state == DeliveryState::Failed) {
-                return Err(Failure::new(codes::DELIVERY_FAILED, "nobody is connected who could answer"));
+                return Err(DoorError::new(codes::DELIVERY_FAILED, "no recipient is connected"));
             }
         }
         let answer = async {
@@ -532,23 +427,22 @@ pub(super) async fn request(
                 if let Step::Event { event, .. } = feed.next().await?
                     && event.fact == Fact::MessageSent
                     && let Some(message) = event.message.clone()
-                    && was_asked(&hall, &sent, &message.from)
+                    && was_asked(&registry, &sent, &message.from)
                     && is_for(&engine, &asker, &event, message.seq).await?
                 {
-                    return Ok::<_, Failure>(message);
+                    return Ok::<_, DoorError>(message);
                 }
             }
         };
-        match tokio::time::timeout(patience, answer).await {
+        match tokio::time::timeout(timeout, answer).await {
             Ok(answer) => Ok(answered(sent.message.id, &*answer?)),
-            Err(_) => Err(Failure::new(codes::DELIVERY_FAILED, "nobody answered in time")),
+            Err(_) => Err(DoorError::new(codes::DELIVERY_FAILED, "no answer came in time")),
         }
     })))
 }
 
-/// How long an answer is waited for, in whichever place it is said. What the message itself lives no longer than, nobody
-/// waits for longer either.
-fn patience(given: &SendParams<'_>, meta: &Value) -> Result<Duration, Failure> {
+/// How long a request waits for its answer, from any of the members that say so: no longer than the message itself lives.
+fn timeout(given: &SendParams<'_>, meta: &Map<String, Value>) -> Result<Duration, DoorError> {
     let options = given.options.as_ref();
     let said = [
         given.timeout.as_ref(),
@@ -561,37 +455,35 @@ fn patience(given: &SendParams<'_>, meta: &Value) -> Result<Duration, Failure> {
     let Some(said) = said.into_iter().flatten().find(|said| !said.is_null()) else {
         return Ok(REQUEST_TIMEOUT);
     };
-    let millis = said.as_u64().ok_or_else(|| Failure::params("timeout: whole milliseconds"))?;
+    let millis = said.as_u64().ok_or_else(|| DoorError::params("timeout: whole milliseconds"))?;
     Ok(Duration::from_millis(millis).min(LONGEST_REQUEST))
 }
 
-/// Whether an answer may come from there: from somebody the question was for, or from whoever speaks for one of them.
-fn was_asked(hall: &Hall, question: &SendReceipt, from: &AgentId) -> bool {
+/// Whether an agent may answer a question: it is a recipient, or its session owns one.
+fn was_asked(registry: &SessionRegistry, question: &SendReceipt, from: &AgentId) -> bool {
     let asked = |name: &AgentId| question.receipts.iter().any(|receipt| receipt.agent == *name);
     asked(from)
-        || hall.sessions().iter().any(|session| {
+        || registry.sessions().iter().any(|session| {
             session.owns(from) && (asked(&session.participant) || session.agents().iter().any(asked))
         })
 }
 
-/// Whether a message is for the asker, whichever way it was addressed. A correlation is no secret, so by itself it makes
-/// no answer.
-async fn is_for(engine: &Engine, asker: &Caller, event: &Event, place: Seq) -> Result<bool, Failure> {
+/// Whether the asker is a recipient of a message. The correlation id alone does not make it an answer, as it is no secret.
+async fn is_for(engine: &Engine, asker: &Caller, event: &Event, seq: Seq) -> Result<bool, DoorError> {
     if event.reached.iter().flatten().any(|(agent, _)| *agent == asker.agent) {
         return Ok(true);
     }
     let asker = asker.clone();
     let found = engine.read(move |view| {
-        let letter = view.message_at(&asker, place);
-        Ok(letter.is_ok_and(|letter| letter.deliveries.iter().any(|copy| copy.agent == asker.agent)))
+        let found = view.message_at(&asker, seq);
+        Ok(found.is_ok_and(|found| found.deliveries.iter().any(|delivery| delivery.agent == asker.agent)))
     });
     Ok(found.await?)
 }
 
 fn answered(question: MessageId, answer: &nouns::Message) -> Answer {
-    let mut text = format!(r#"{{"messageId":"{question}","response":"#);
-    text.push_str(&to_wire::message(answer));
-    to_wire::push_payload(&mut text, answer);
-    text.push('}');
-    text.into()
+    let message_id = question.to_string().into();
+    let response = to_wire::message(answer, true);
+    let payload = response.payload.clone();
+    Answer::of(&RequestResult { message_id, response, payload })
 }

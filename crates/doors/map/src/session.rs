@@ -8,15 +8,14 @@ use std::time::Duration;
 use posthaste_engine::nouns::{AgentId, AgentKind, Caller, Rights, TokenRole};
 use posthaste_engine::{Engine, EngineError, Refusal, VerifiedAt, stamp};
 use posthaste_wire::Id;
-use posthaste_wire::map::Mode;
-use serde_json::{Value, json};
+use posthaste_wire::map::session::{ParticipantData, SessionInfo};
+use posthaste_wire::map::{Capabilities, Mode, Switch};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::capabilities::Capabilities;
 use super::connection::Line;
 use super::subscription::Subscription;
-use super::to_wire;
 use super::{RESUME_WINDOW, VIA};
 use posthaste_host::caller::Identity;
 
@@ -142,7 +141,7 @@ struct Inner {
     agents: Vec<AgentId>,
     slots: HashMap<AgentId, CancellationToken>,
     subscriptions: HashMap<String, Arc<Subscription>>,
-    capabilities: Capabilities,
+    capabilities: Arc<Capabilities>,
     token: String,
     line: Option<Line>,
     /// Counts connections, so that a timer of an earlier one can tell.
@@ -154,7 +153,7 @@ struct Inner {
 impl Inner {
     /// Tells the session's subscriptions that it has other names.
     fn tell_names_changed(&self) {
-        self.subscriptions.values().for_each(|subscription| subscription.speaks_anew());
+        self.subscriptions.values().for_each(|subscription| subscription.names_changed());
     }
 }
 
@@ -170,7 +169,7 @@ pub(super) struct Opening {
     pub(super) dialect: Dialect,
     pub(super) policy: Policy,
     pub(super) notify: bool,
-    pub(super) capabilities: Capabilities,
+    pub(super) capabilities: Arc<Capabilities>,
 }
 
 impl Session {
@@ -217,7 +216,7 @@ impl Session {
     /// The caller for one of its agents.
     pub(super) fn caller_as(&self, agent: AgentId) -> Caller {
         let admin = self.part == Part::System && self.is_operator();
-        let observe = self.identity.observe && self.may("observation", "canObserve");
+        let observe = self.identity.observe && self.may(Switch::Observe);
         Caller { agent, rights: Rights { member: true, observe, admin }, via: VIA.to_owned() }
     }
 
@@ -258,34 +257,38 @@ impl Session {
         Caller::admin(self.actor(), VIA)
     }
 
-    /// What others are told of the participant when it comes or goes.
-    pub(super) fn participant_data(&self) -> Value {
-        let mut data = json!({ "participantId": self.participant, "participantType": self.part.as_str() });
-        to_wire::put(&mut data, "name", self.name.clone());
-        data
+    /// Data of the events that announce that the participant connected or disconnected.
+    pub(super) fn participant_data(&self, resumed: Option<bool>) -> ParticipantData {
+        ParticipantData {
+            participant_id: self.participant.to_string(),
+            participant_type: self.part.as_str().to_owned(),
+            name: self.name.clone(),
+            resumed,
+        }
     }
 
     pub(super) fn is_operator(&self) -> bool {
         self.identity.role == TokenRole::Admin
     }
 
-    pub(super) fn may(&self, group: &str, switch: &str) -> bool {
-        self.lock().capabilities.allow(group, switch)
+    pub(super) fn may(&self, switch: Switch) -> bool {
+        self.lock().capabilities.allows(switch)
     }
 
     /// Whether it and its agents get messages.
     pub(super) fn receives(&self) -> bool {
-        self.may("messaging", "canReceive")
+        self.may(Switch::Receive)
     }
 
-    pub(super) fn capabilities(&self) -> Value {
-        self.lock().capabilities.to_json()
+    pub(super) fn capabilities(&self) -> Arc<Capabilities> {
+        self.lock().capabilities.clone()
     }
 
-    pub(super) fn change_capabilities(&self, given: &serde_json::Map<String, Value>) -> Value {
+    /// Sets the given switches and returns all of them.
+    pub(super) fn change_capabilities(&self, given: &serde_json::Map<String, Value>) -> Arc<Capabilities> {
         let mut inner = self.lock();
-        inner.capabilities.lay_over(given);
-        inner.capabilities.to_json()
+        inner.capabilities = Arc::new(inner.capabilities.changed(given));
+        inner.capabilities.clone()
     }
 
     pub(super) fn dialect(&self) -> Dialect {
@@ -470,16 +473,18 @@ impl Session {
         self.lock().token.clone()
     }
 
-    pub(super) fn info(&self) -> Value {
-        let mut info = json!({ "id": self.id, "createdAt": self.created_at, "lastActiveAt": stamp::now() });
+    pub(super) fn info(&self) -> SessionInfo {
         let inner = self.lock();
-        if inner.line.is_none()
-            && let Some(at) = inner.closed_at
-        {
-            info["lastActiveAt"] = at.into();
-            info["closedAt"] = at.into();
+        let closed_at = inner.closed_at.filter(|_| inner.line.is_none());
+        SessionInfo {
+            id: self.id.clone(),
+            created_at: self.created_at,
+            last_active_at: closed_at.unwrap_or_else(stamp::now),
+            closed_at,
+            participant_id: None,
+            participant_type: None,
+            agents: None,
         }
-        info
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -1,21 +1,16 @@
-//! Names of events as a subscriber's filter spells them: in dots or with underscores.
-
-use std::sync::Arc;
+//! Event types as a subscriber's filter spells them: with dots or with underscores.
 
 use posthaste_engine::nouns::Event;
 use posthaste_wire::map::{Pattern, Spec};
 
 use super::events::{Seen, seen};
 
-/// Stands before the name of an event in its members; ids and times before it cannot contain it.
-const TYPE: &str = r#""type":""#;
-
-/// The patterns of a filter that say how names are written.
+/// The patterns of a filter, from which the spelling of event types is taken.
 #[derive(Debug, Default)]
 pub(super) struct Spelling(Vec<Pattern>);
 
 impl Spelling {
-    /// The spelling of a filter. Sessions in the draft's vocabulary have the draft's names in any case.
+    /// The spelling of a filter. Sessions of the draft always get the draft's names.
     pub(super) fn of(spec: &Spec, draft: bool) -> Self {
         fn collect(spec: &Spec, found: &mut Vec<Pattern>) {
             found.extend(spec.event_types.iter().cloned());
@@ -28,19 +23,13 @@ impl Spelling {
         Self(patterns)
     }
 
-    /// The members of an event's envelope with the name that the filter has for it.
-    pub(super) fn apply(&self, event: &Event, members: Arc<str>) -> Arc<str> {
-        let Seen::As(name) = seen(event) else { return members };
-        let Some(wanted) = self.0.iter().find_map(|pattern| pattern.spelling(name)) else { return members };
-        let usual = name.sdk();
-        if wanted == usual {
-            return members;
+    /// The event type as the filter spells it; `None` if that is the SDK's spelling.
+    pub(super) fn of_event(&self, event: &Event) -> Option<&str> {
+        if self.0.is_empty() {
+            return None;
         }
-        match members.split_once(TYPE) {
-            Some((before, rest)) if rest.starts_with(usual) => {
-                Arc::from([before, TYPE, wanted, &rest[usual.len()..]].concat())
-            }
-            _ => members,
-        }
+        let Seen::As(name) = seen(event) else { return None };
+        let wanted = self.0.iter().find_map(|pattern| pattern.spelling(name))?;
+        (wanted != name.sdk()).then_some(wanted)
     }
 }

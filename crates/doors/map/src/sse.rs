@@ -1,5 +1,5 @@
-//! The history as server-sent events, for those who only listen: `GET /map/events`. `Last-Event-ID` goes on where a
-//! lost connection left off.
+//! The event log as server-sent events: `GET /map/events`. With `Last-Event-ID` a client resumes where a lost connection left
+//! off.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -19,11 +19,11 @@ use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Line};
-use super::errors::Failure;
-use super::events::{self, Form};
-use super::signs::{Signs, served};
-use super::subscription::{envelope, known};
-use super::{DEFAULT_BUFFER, filters, hello, streams, warden, ws};
+use super::errors::DoorError;
+use super::events::{self, Form, Rendered, Wording};
+use super::heartbeat::{StatusEvents, served};
+use super::subscription::known;
+use super::{DEFAULT_BUFFER, connect, filters, streams, to_wire, token_watch, ws};
 use crate::Door;
 use posthaste_host::caller::Realm;
 use posthaste_host::http::errors::answer;
@@ -34,21 +34,21 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Streams events. The query may hold `filter` as JSON, `eventTypes` and `streams` as lists, `dialect=draft`, and
 /// `lastEventId` for clients that cannot set headers.
 pub(super) async fn events(
-    State(shared): State<Door>,
+    State(door): State<Door>,
     Realm(engine): Realm,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
 ) -> Response {
-    let (identity, token) = match ws::identify(&shared, &engine, &headers, &query).await {
+    let (identity, token) = match ws::identify(&door, &engine, &headers, &query).await {
         Ok(Some(known)) => known,
         Ok(None) => return answer(StatusCode::UNAUTHORIZED, "unauthorized", "a token is needed"),
         Err(response) => return *response,
     };
-    let session = hello::passing(&shared, &identity);
-    let connection = Connection::passing(shared.clone(), engine, (identity, token.clone()), session);
+    let session = connect::passing(&door, &identity);
+    let connection = Connection::passing(door.clone(), engine, (identity, token.clone()), session);
     let turn = connection.bucket.take();
     if let Some(wait) = turn.wait {
-        let refused = Failure::too_often(wait);
+        let refused = DoorError::too_often(wait);
         let mut response = answer(StatusCode::TOO_MANY_REQUESTS, "too_often", &refused.message);
         turn.write(response.headers_mut());
         return response;
@@ -59,8 +59,8 @@ pub(super) async fn events(
         Ok(flow) => {
             if let Some(token) = token {
                 let line = Line::new(connection.line.out.clone(), flow.stop.clone());
-                let go = warden::watch(&shared, &connection.engine, token, flow.stop.clone(), line);
-                // It waits for nothing but this.
+                let go = token_watch::watch(&door, &connection.engine, token, flow.stop.clone(), line);
+                // The watch starts only after this.
                 let _ = go.send(());
             }
             let chunks = stream::unfold(flow, async |mut flow| {
@@ -80,7 +80,7 @@ pub(super) async fn events(
     }
 }
 
-/// A stream under way.
+/// An open stream.
 struct Flow {
     engine: Engine,
     caller: Caller,
@@ -88,58 +88,62 @@ struct Flow {
     form: Form,
     id: String,
     stop: CancellationToken,
-    /// The last event that was sent, or where the stream began.
-    place: Seq,
-    /// What was sent last had this number.
+    /// The seq of the last event that was sent, or where the stream started.
+    seq: Seq,
+    /// Number of events sent.
     number: u64,
-    signs: Signs,
+    status_events: StatusEvents,
     beat: Interval,
     greeted: bool,
     _patterns: Patterns,
 }
 
-async fn open(at: &Connection, query: &HashMap<String, String>, last: Option<&str>) -> Result<Flow, Failure> {
-    let session = at.session.as_ref().ok_or_else(|| Failure::denied("no session"))?;
+async fn open(
+    at: &Connection,
+    query: &HashMap<String, String>,
+    last: Option<&str>,
+) -> Result<Flow, DoorError> {
+    let session = at.session.as_ref().ok_or_else(|| DoorError::denied("no session"))?;
     let list = |name: &str| query.get(name).map(|list| list.split(',').filter(|word| !word.is_empty()));
     let filter: Value = match query.get("filter") {
-        Some(text) => serde_json::from_str(text).map_err(Failure::params)?,
+        Some(text) => serde_json::from_str(text).map_err(DoorError::params)?,
         None => Value::Null,
     };
     let mut spec = Spec::parse(&filter)?;
     spec.event_types.extend(list("eventTypes").into_iter().flatten().map(Pattern::new));
     let streams: Vec<_> = list("streams").into_iter().flatten().map(stream_pattern).collect();
-    let signs = Signs::asked_for(&spec, &streams);
-    let history = at.hall.history(&at.engine).await?;
+    let status_events = StatusEvents::asked_for(&spec, &streams);
+    let log_tag = at.registry.history(&at.engine).await?;
     let start = match last.filter(|id| !id.is_empty()) {
-        Some(id) => Start::After(streams::place(at, history, &Value::from(id)).await?),
+        Some(id) => Start::After(streams::seq_of(at, log_tag, &Value::from(id)).await?),
         None => Start::Now,
     };
     let patterns = at.engine.hold_patterns(spec.cost() + streams.len())?;
-    let filter = filters::compile(&spec, streams, at.shared.keeps_mail())?;
+    let filter = filters::compile(&spec, streams, at.door.keeps_mail())?;
     let feed = at.engine.follow(&session.caller(), filter, start, DEFAULT_BUFFER).await?;
     let draft = query.get("dialect").is_some_and(|dialect| dialect == "draft");
     Ok(Flow {
         engine: at.engine.clone(),
         caller: session.caller(),
-        place: feed.seq(),
+        seq: feed.seq(),
         feed,
-        form: Form { draft, history, payloads: true, observes: session.caller().rights.observe },
+        form: Form { draft, log_tag, payloads: true, observes: session.caller().rights.observe },
         id: super::session::fresh("sub-"),
-        stop: at.shared.stop().child_token(),
+        stop: at.door.stop().child_token(),
         number: 0,
-        signs,
-        beat: Signs::beat(),
+        status_events,
+        beat: StatusEvents::beat(),
         greeted: false,
         _patterns: patterns,
     })
 }
 
 impl Flow {
-    /// The next piece of the stream; nothing when it is over.
+    /// The next chunk of the stream; `None` at its end.
     async fn next(&mut self) -> Option<String> {
         let mut out = String::new();
         if !std::mem::replace(&mut self.greeted, true) {
-            // Something at once, so that the client knows that it is connected.
+            // Sent at once, so that the client knows that it is connected.
             sse::write_comment(&mut out, "events of this office");
             return Some(out);
         }
@@ -149,24 +153,24 @@ impl Flow {
                 sse::write_comment(&mut out, "still here");
                 Some(out)
             }
-            _ = self.beat.tick(), if self.signs.are_wanted() => {
-                let served = served(&self.engine, self.form.history, self.place).await.ok()?;
-                for members in self.signs.read(&self.engine, &self.caller, served).await.ok()? {
-                    // Without an id: whoever comes back goes on after the last event of the history.
-                    sse::write_event(&mut out, None, None, &self.numbered(&members));
+            _ = self.beat.tick(), if self.status_events.are_wanted() => {
+                let served = served(&self.engine, self.form.log_tag, self.seq).await.ok()?;
+                for event in self.status_events.read(&self.engine, &self.caller, served).await.ok()? {
+                    // Without an id, so that a client that reconnects resumes after the last logged event.
+                    sse::write_event(&mut out, None, None, &self.numbered(&event));
                 }
                 Some(out)
             }
             step = self.feed.next() => {
                 match step {
                     Ok(Step::Event { event, .. }) => {
-                        self.place = event.seq;
+                        self.seq = event.seq;
                         let known = known(&self.engine, || vec![self.caller.clone()], &event, self.form).await.ok()?;
-                        let members = events::members(&event, self.form, &known);
-                        let id = events::id(&event, self.form.history).ulid();
-                        sse::write_event(&mut out, Some(&id), None, &self.numbered(&members));
+                        let id = events::id(&event, self.form.log_tag).ulid();
+                        let event = events::render_shared(&event, self.form, &known, Wording::default());
+                        sse::write_event(&mut out, Some(&id), None, &self.numbered(&event));
                     }
-                    // Only who acknowledges or pauses is passed over, and here nobody can.
+                    // Events are skipped only for subscribers that acknowledge or pause, which this stream cannot.
                     Ok(Step::Overflow(_)) => sse::write_comment(&mut out, "passed over"),
                     Err(_) => return None,
                 }
@@ -175,9 +179,9 @@ impl Flow {
         }
     }
 
-    /// The next envelope. Signs of life are counted like events.
-    fn numbered(&mut self, members: &str) -> String {
+    /// The params of `map/event` with the next number. Heartbeats are numbered like events.
+    fn numbered(&mut self, event: &Rendered) -> String {
         self.number += 1;
-        envelope(&self.id, self.number, members)
+        to_wire::text(&event.params(&self.id, self.number))
     }
 }

@@ -1,5 +1,5 @@
-//! Agents and participants that an earlier run of the server left behind: nothing is connected under them. Participants are
-//! taken out; agents are kept, unregistered or orphaned by the policy that their session had, counted from the start.
+//! Agents and participants of an earlier run of the server, without a connection. Participants are unregistered; agents are
+//! kept, unregistered or orphaned as their `disconnectPolicy` says, counted from the start of this run.
 
 use std::sync::Arc;
 
@@ -10,59 +10,59 @@ use posthaste_engine::{Engine, EngineError, Refusal};
 use tokio::time::Instant;
 
 use super::VIA;
-use super::hall::Hall;
+use super::nouns;
+use super::registry::SessionRegistry;
 use super::session::{PARTICIPANT, POLICY, Policy};
-use super::to_wire;
 use crate::Door;
 
-/// Entries read at a time.
+/// Agents read per query.
 const PAGE: usize = 500;
 
-/// An agent that may still come back, and until when. It is the same entry as long as its creation time is the same.
+/// An agent that may still reconnect, its creation time, by which its entry is recognised, and the deadline.
 type Awaited = (AgentId, i64, Instant);
 
-/// Resolves what an earlier run left in every realm, one realm after the other, so that a start with many realms does not
-/// open all of them at once.
-pub async fn resolve_all(shared: Door) {
-    let realms = match shared.office().realms() {
+/// Resolves the stale agents of every realm, one realm after the other, so that a start with many realms does not open all of
+/// them at once.
+pub async fn resolve_all(door: Door) {
+    let realms = match door.office().realms() {
         Ok(realms) => realms,
         Err(error) => return tracing::warn!(%error, "agents of an earlier run were not looked for"),
     };
     let mut waits = tokio::task::JoinSet::new();
     for realm in realms {
-        if shared.stop().is_cancelled() {
+        if door.stop().is_cancelled() {
             return;
         }
-        // No handle is kept: a realm that waits for nothing else may be closed.
-        let awaited = match shared.office().realm(&realm).await {
-            Ok(engine) => first_look(&shared, &engine).await,
+        // No handle is kept, so that an idle realm can be closed.
+        let awaited = match door.office().realm(&realm).await {
+            Ok(engine) => first_look(&door, &engine).await,
             Err(error) => {
                 tracing::warn!(%realm, %error, "agents of an earlier run were not looked for");
                 continue;
             }
         };
         if !awaited.is_empty() {
-            waits.spawn(wait_for(shared.clone(), realm, awaited));
+            waits.spawn(wait_for(door.clone(), realm, awaited));
         }
     }
     waits.join_all().await;
 }
 
 /// The same for one realm, when the first connection of this run comes to it.
-pub(super) async fn resolve(shared: Door, engine: Engine) {
+pub(super) async fn resolve(door: Door, engine: Engine) {
     let realm = engine.realm().clone();
-    let awaited = look(&shared.halls().of(&realm), &engine).await;
+    let awaited = look(&door.registries().of(&realm), &engine).await;
     drop(engine);
-    wait_for(shared, realm, awaited).await;
+    wait_for(door, realm, awaited).await;
 }
 
-async fn first_look(shared: &Door, engine: &Engine) -> Vec<Awaited> {
-    let hall = shared.halls().of(engine.realm());
-    if hall.is_new() { look(&hall, engine).await } else { Vec::new() }
+async fn first_look(door: &Door, engine: &Engine) -> Vec<Awaited> {
+    let registry = door.registries().of(engine.realm());
+    if registry.is_new() { look(&registry, engine).await } else { Vec::new() }
 }
 
-/// Looks through the address book; gives the agents whose time is not over.
-async fn look(hall: &Arc<Hall>, engine: &Engine) -> Vec<Awaited> {
+/// Resolves the stale agents of one realm; returns those whose grace period is not over.
+async fn look(registry: &Arc<SessionRegistry>, engine: &Engine) -> Vec<Awaited> {
     let mut awaited = Vec::new();
     let mut query = AgentQuery {
         kinds: vec![AgentKind::Agent, AgentKind::Client, AgentKind::Gateway, AgentKind::System],
@@ -79,19 +79,19 @@ async fn look(hall: &Arc<Hall>, engine: &Engine) -> Vec<Awaited> {
                 return awaited;
             }
         };
-        for agent in page.items.iter().filter(|agent| is_stale(hall, engine, agent)) {
-            // Names that a participant chose may be chosen again; those we made up cannot be.
+        for agent in page.items.iter().filter(|agent| is_stale(registry, engine, agent)) {
+            // Ids that a participant chose may be chosen again; generated ones cannot.
             if agent.kind != AgentKind::Agent {
                 if agent.id.as_str().starts_with(PARTICIPANT) {
                     unregister(engine, &agent.id, "the server was restarted").await;
                 }
                 continue;
             }
-            match Policy::from_value(to_wire::own_member(agent, POLICY).as_ref()) {
+            match Policy::from_value(nouns::own_member(agent, POLICY).as_ref()) {
                 Policy::Unregister => unregister(engine, &agent.id, "disconnected").await,
                 Policy::Orphan => orphan(engine, agent).await,
                 Policy::Grace(window) => {
-                    // Longer than a clock can count is for ever.
+                    // Longer than the clock can count means forever.
                     let end = start.checked_add(window);
                     awaited.extend(end.map(|end| (agent.id.clone(), agent.created_at, end)));
                 }
@@ -104,30 +104,30 @@ async fn look(hall: &Arc<Hall>, engine: &Engine) -> Vec<Awaited> {
     }
 }
 
-/// Waits until the time of each agent is over and takes out those that did not come back.
-async fn wait_for(shared: Door, realm: RealmName, mut awaited: Vec<Awaited>) {
+/// Waits for the deadline of each agent and unregisters those that did not reconnect.
+async fn wait_for(door: Door, realm: RealmName, mut awaited: Vec<Awaited>) {
     awaited.sort_by_key(|(_, _, end)| *end);
     for (id, created_at, end) in awaited {
-        if shared.stop().run_until_cancelled(tokio::time::sleep_until(end)).await.is_none() {
+        if door.stop().run_until_cancelled(tokio::time::sleep_until(end)).await.is_none() {
             return;
         }
-        let Ok(engine) = shared.office().realm(&realm).await else { return };
-        let hall = shared.halls().of(&realm);
+        let Ok(engine) = door.office().realm(&realm).await else { return };
+        let registry = door.registries().of(&realm);
         let asked = id.clone();
         let found = engine.read(move |view| Ok(view.agent(&Caller::office(), &asked).ok())).await;
-        let is_same = |agent: &Agent| agent.created_at == created_at && is_stale(&hall, &engine, agent);
+        let is_same = |agent: &Agent| agent.created_at == created_at && is_stale(&registry, &engine, agent);
         if found.ok().flatten().is_some_and(|agent| is_same(&agent)) {
             unregister(&engine, &id, "grace period over").await;
         }
     }
 }
 
-/// Whether an entry of this door has neither a connection nor a session that may come back for it.
-fn is_stale(hall: &Hall, engine: &Engine, agent: &Agent) -> bool {
+/// Whether an agent of this door has neither a connection nor a session that may reconnect.
+fn is_stale(registry: &SessionRegistry, engine: &Engine, agent: &Agent) -> bool {
     agent.via == VIA
         && agent.state != Agent::ORPHANED
         && !engine.is_attached(&agent.id)
-        && !hall.sessions().iter().any(|session| session.owns(&agent.id))
+        && !registry.sessions().iter().any(|session| session.owns(&agent.id))
 }
 
 async fn unregister(engine: &Engine, agent: &AgentId, reason: &str) {

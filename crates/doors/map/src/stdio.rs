@@ -11,25 +11,25 @@ use super::outbox::Outbox;
 use crate::Door;
 use posthaste_host::caller::Identity;
 
-/// Serves one peer until its input ends. Whoever started the program is who it says.
+/// Serves one peer until its input ends, under the identity with which the program was started.
 pub async fn serve(
-    shared: Door,
+    door: Door,
     engine: Engine,
     identity: Identity,
     input: impl AsyncRead + Unpin + Send,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) {
     let (out, frames) = Outbox::queue();
-    let line = Line::new(out, shared.stop().child_token());
+    let line = Line::new(out, door.stop().child_token());
     let writing = tokio::spawn(write(output, frames, line.clone()));
-    let mut connection = Connection::new(shared, engine, Some((identity, None)), None, line);
+    let mut connection = Connection::new(door, engine, Some((identity, None)), None, line);
     connection.run(&mut Box::pin(lines(input))).await;
     drop(connection);
     drop(writing.await);
 }
 
-/// The lines of an input; blank ones are skipped. One that is too long or no text comes as what it is worth: nothing that
-/// can be read. Those after it are read all the same.
+/// The lines of an input, without blank ones. A line that is too long or not UTF-8 is replaced by one that is not JSON; later
+/// lines are still read.
 pub fn lines(input: impl AsyncRead + Unpin + Send) -> impl futures_util::Stream<Item = String> + Send {
     stream::unfold(BufReader::new(input), async |mut input| {
         loop {
@@ -41,7 +41,7 @@ pub fn lines(input: impl AsyncRead + Unpin + Send) -> impl futures_util::Stream<
     })
 }
 
-/// The next line, without its end; nothing when the input has ended.
+/// The next line, without its line break; `None` at the end of the input.
 async fn line(input: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
     let (mut line, mut fits, mut begun) = (Vec::new(), true, false);
     loop {
@@ -66,7 +66,7 @@ async fn line(input: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
     }
 }
 
-/// Writes a line for each frame, flushed when there is nothing more to write.
+/// Writes a line per frame, and flushes when no more are queued.
 async fn write(mut output: impl AsyncWrite + Unpin, mut frames: mpsc::Receiver<String>, line: Line) {
     loop {
         let frame = tokio::select! {

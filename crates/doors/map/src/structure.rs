@@ -1,21 +1,23 @@
-//! Who stands where: the graph, the draft's hierarchy, and lists made from the address book.
+//! The structure of agents: the graph, the draft's hierarchy, and lists of roles, environments and users.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{Agent, AgentId, AgentKind};
 use posthaste_engine::views::{AgentQuery, Structure};
-use serde::Deserialize;
+use posthaste_wire::map::agent::{
+    AgentEnvironment, Edge, EnvironmentListResult, GraphParams, GraphResult, Relatives, RoleListResult, User,
+    UserListResult,
+};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::connection::{Connection, Outcome};
-use super::errors::Failure;
+use super::connection::{Answer, Connection, Outcome};
+use super::errors::DoorError;
 use super::from_wire::{self, params};
+use super::nouns;
 use super::session::Session;
-use super::to_wire;
 
-/// One of the draft's hierarchy questions.
+/// Which relatives the draft's hierarchy methods ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Parent,
@@ -25,46 +27,42 @@ pub(super) enum Side {
     Descendants,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct GraphParams {
-    #[serde(alias = "agentId", alias = "root")]
-    root_agent_id: Option<String>,
-    depth: Option<u32>,
-}
-
 /// `map/structure/graph` and `map/hierarchy.get`; in acp-compat mode a flat list.
 pub(super) async fn graph(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let asked: GraphParams = params(given)?;
     let root = asked.root_agent_id.as_deref().map(from_wire::agent).transpose()?;
     let mut agents = match root {
         Some(root) => below(at, session, root, asked.depth.unwrap_or(64)).await?,
-        None => everyone(at, session, Vec::new()).await?,
+        None => all_visible(at, session, Vec::new()).await?,
     };
     if let Some(near) = near(at, session).await? {
         agents.retain(|agent| near.contains(&agent.id));
     }
-    let nodes: Vec<Value> = agents.iter().map(to_wire::agent).collect();
+    let nodes = nouns::agents(&agents);
     if session.is_compat() {
-        return Ok(json!({ "agents": nodes }).into());
+        return Ok(Answer::of(&GraphResult::Flat { agents: nodes }));
     }
     let known: BTreeSet<&AgentId> = agents.iter().map(|agent| &agent.id).collect();
-    let edges: Vec<Value> = agents
+    let edges = agents
         .iter()
         .filter_map(|agent| agent.parent.as_ref().map(|parent| (parent, agent)))
         .filter(|(parent, _)| known.contains(parent))
-        .map(|(parent, agent)| json!({ "from": parent, "to": agent.id, "type": "parent-child" }))
+        .map(|(parent, agent)| Edge {
+            from: parent.to_string(),
+            to: agent.id.to_string(),
+            kind: "parent-child".to_owned(),
+        })
         .collect();
-    Ok(json!({ "nodes": nodes, "edges": edges }).into())
+    Ok(Answer::of(&GraphResult::Graph { nodes, edges }))
 }
 
-/// What a session of acp-compat mode hears when it asks who stands where.
-pub(super) fn flat_only() -> Failure {
-    Failure::denied("acp-compat mode has a flat list of agents only: map/hierarchy.get")
+/// The error of acp-compat mode for questions about the hierarchy.
+pub(super) fn flat_only() -> DoorError {
+    DoorError::denied("acp-compat mode has a flat list of agents only: map/hierarchy.get")
 }
 
-/// Whom a session sees a place of, if that is not everybody's.
-async fn near(at: &Connection, session: &Session) -> Result<Option<BTreeSet<AgentId>>, Failure> {
+/// The agents whose position in the structure a session sees; `None` for all.
+async fn near(at: &Connection, session: &Session) -> Result<Option<BTreeSet<AgentId>>, DoorError> {
     let caller = session.caller();
     let seen = at.engine.read(move |view| {
         if view.structure(&caller)? == Structure::Full {
@@ -77,7 +75,12 @@ async fn near(at: &Connection, session: &Session) -> Result<Option<BTreeSet<Agen
     Ok(seen.await?)
 }
 
-async fn below(at: &Connection, session: &Session, root: AgentId, depth: u32) -> Result<Vec<Agent>, Failure> {
+async fn below(
+    at: &Connection,
+    session: &Session,
+    root: AgentId,
+    depth: u32,
+) -> Result<Vec<Agent>, DoorError> {
     let caller = session.caller();
     Ok(at
         .engine
@@ -89,8 +92,12 @@ async fn below(at: &Connection, session: &Session, root: AgentId, depth: u32) ->
         .await?)
 }
 
-/// Everyone the session sees, as many as one answer may hold.
-async fn everyone(at: &Connection, session: &Session, kinds: Vec<AgentKind>) -> Result<Vec<Agent>, Failure> {
+/// All agents that the session sees, up to the limit of one read.
+async fn all_visible(
+    at: &Connection,
+    session: &Session,
+    kinds: Vec<AgentKind>,
+) -> Result<Vec<Agent>, DoorError> {
     let kinds =
         if kinds.is_empty() { vec![AgentKind::Agent, AgentKind::User, AgentKind::Admin] } else { kinds };
     let caller = session.caller();
@@ -98,7 +105,7 @@ async fn everyone(at: &Connection, session: &Session, kinds: Vec<AgentKind>) -> 
     Ok(at.engine.read(move |view| Ok(view.agents(&caller, &query)?.items)).await?)
 }
 
-/// `map/hierarchy.parent` and its like.
+/// `map/hierarchy.parent`, `map/hierarchy.children` and the other directions.
 pub(super) async fn relatives(
     at: &mut Connection,
     session: &Arc<Session>,
@@ -113,43 +120,42 @@ pub(super) async fn relatives(
     let caller = session.caller_for(&id);
     let depth = asked.depth.unwrap_or(64);
     let around = at.engine.read(move |view| view.relatives(&caller, &id, depth)).await?;
-    let many = |agents: &[Agent]| Value::Array(agents.iter().map(to_wire::agent).collect());
-    Ok(match side {
-        Side::Parent => json!({ "parent": around.parent.as_ref().map(to_wire::agent) }),
-        Side::Children => json!({ "children": many(&around.children) }),
-        Side::Siblings => json!({ "siblings": many(&around.siblings) }),
-        Side::Ancestors => json!({ "ancestors": many(&around.ancestors) }),
-        Side::Descendants => json!({ "descendants": many(&around.descendants) }),
-    }
-    .into())
+    Ok(Answer::of(&match side {
+        Side::Parent => Relatives::Parent(around.parent.as_ref().map(nouns::agent)),
+        Side::Children => Relatives::Children(nouns::agents(&around.children)),
+        Side::Siblings => Relatives::Siblings(nouns::agents(&around.siblings)),
+        Side::Ancestors => Relatives::Ancestors(nouns::agents(&around.ancestors)),
+        Side::Descendants => Relatives::Descendants(nouns::agents(&around.descendants)),
+    }))
 }
 
-/// `map/role.list`: the roles that agents play.
+/// `map/role.list`: the roles of all agents.
 pub(super) async fn roles(at: &mut Connection, session: &Arc<Session>) -> Outcome {
-    let agents = everyone(at, session, Vec::new()).await?;
-    let roles: BTreeSet<&String> = agents.iter().filter_map(|agent| agent.role.as_ref()).collect();
-    Ok(json!({ "roles": roles }).into())
+    let agents = all_visible(at, session, Vec::new()).await?;
+    let roles: BTreeSet<String> = agents.into_iter().filter_map(|agent| agent.role).collect();
+    Ok(Answer::of(&RoleListResult { roles: roles.into_iter().collect() }))
 }
 
-/// `map/env.list`: the surroundings that agents tell of.
+/// `map/env.list`: the environments that agents declared.
 pub(super) async fn environments(at: &mut Connection, session: &Arc<Session>) -> Outcome {
-    let agents = everyone(at, session, Vec::new()).await?;
-    let told: Vec<Value> = agents
+    let agents = all_visible(at, session, Vec::new()).await?;
+    let environments = agents
         .iter()
         .filter_map(|agent| {
-            let environment = to_wire::own_member(agent, "environment")?;
-            Some(json!({ "agentId": agent.id, "environment": environment }))
+            let environment = nouns::own_member(agent, "environment")?;
+            Some(AgentEnvironment { agent_id: agent.id.to_string(), environment })
         })
         .collect();
-    Ok(json!({ "environments": told }).into())
+    Ok(Answer::of(&EnvironmentListResult { environments }))
 }
 
-/// `map/user.list`: people and the clients that stand for them.
+/// `map/user.list`: people, and clients that act for them.
 pub(super) async fn users(at: &mut Connection, session: &Arc<Session>) -> Outcome {
-    let users = everyone(at, session, vec![AgentKind::User, AgentKind::Admin, AgentKind::Client]).await?;
-    let users: Vec<Value> = users
-        .iter()
-        .map(|user| json!({ "id": user.id, "name": user.name, "kind": user.kind.as_str() }))
-        .collect();
-    Ok(json!({ "users": users }).into())
+    let kinds = vec![AgentKind::User, AgentKind::Admin, AgentKind::Client];
+    let users = all_visible(at, session, kinds).await?.into_iter().map(|user| User {
+        id: user.id.to_string(),
+        name: user.name,
+        kind: user.kind.as_str().to_owned(),
+    });
+    Ok(Answer::of(&UserListResult { users: users.collect() }))
 }

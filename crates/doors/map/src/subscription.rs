@@ -1,4 +1,4 @@
-//! One subscription: a feed of the engine's, written down for its subscriber and numbered without gaps.
+//! One subscription: a feed of the engine, rendered for its subscriber and numbered without gaps.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -8,21 +8,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::{StreamExt, stream};
 use posthaste_engine::nouns::{Caller, Event, Seq};
 use posthaste_engine::{Engine, EngineError, Feed, Filter, Overflow, Patterns, Start, Step};
+use posthaste_wire::map::event::{EventUpdate, OverflowData, SessionUpdate};
 use posthaste_wire::map::{EventId, EventName};
-use serde_json::json;
+use posthaste_wire::rpc::Notification;
 use tokio::sync::{oneshot, watch};
 
 use super::connection::Line;
-use super::events::{self, Form, Known};
+use super::events::{self, Form, Known, Rendered, Wording, render_unlogged};
+use super::heartbeat::{StatusEvents, served};
 use super::session::Session;
-use super::signs::{Signs, own_event, served};
 use super::spelling::Spelling;
 use super::to_wire;
 
-/// Frames that are written together at most.
+/// Maximum number of frames that are written together.
 const AT_ONCE: usize = 32;
 
-/// What a subscriber wants and how far it has come. Outlives the connection.
+/// What a subscriber asked for and how far it was served. Outlives the connection.
 #[derive(Debug)]
 pub(super) struct Subscription {
     pub(super) id: String,
@@ -35,29 +36,29 @@ pub(super) struct Subscription {
     /// Whether events also come as updates of an ACP session.
     acp: bool,
     spelling: Spelling,
-    signs: Signs,
-    /// The last event that was sent, and the number it had.
-    place: AtomicI64,
+    status_events: StatusEvents,
+    /// The seq of the last event that was sent, and the number of events sent.
+    seq: AtomicI64,
     number: AtomicU64,
-    /// Since the subscriber acknowledges by events: those that are out, with their numbers.
+    /// Unacknowledged events with their numbers, once the subscriber acknowledges by event id.
     out: Mutex<Option<VecDeque<(Seq, u64)>>>,
     names_events: AtomicBool,
     signal: watch::Sender<Signal>,
 }
 
-/// What the subscriber says about the flow.
+/// Flow control by the subscriber.
 #[derive(Clone, Copy, Debug, Default)]
 struct Signal {
     acked: Option<u64>,
     paused: bool,
     closed: bool,
-    /// How often the names of the session have changed.
+    /// Number of changes of the session's names.
     names: u64,
 }
 
-/// Everything that is fixed when a subscription begins.
+/// What is fixed when a subscription starts.
 #[derive(Debug)]
-pub(super) struct Wish {
+pub(super) struct SubscriptionSpec {
     pub(super) id: String,
     pub(super) filter: Filter,
     pub(super) patterns: Patterns,
@@ -65,13 +66,23 @@ pub(super) struct Wish {
     pub(super) form: Form,
     pub(super) acp: bool,
     pub(super) spelling: Spelling,
-    pub(super) signs: Signs,
+    pub(super) status_events: StatusEvents,
     pub(super) by_extension: bool,
 }
 
 impl Subscription {
-    pub(super) fn new(wish: Wish) -> Self {
-        let Wish { id, filter, patterns, buffer, form, acp, spelling, signs, by_extension } = wish;
+    pub(super) fn new(wish: SubscriptionSpec) -> Self {
+        let SubscriptionSpec {
+            id,
+            filter,
+            patterns,
+            buffer,
+            form,
+            acp,
+            spelling,
+            status_events,
+            by_extension,
+        } = wish;
         Self {
             id,
             by_extension,
@@ -81,8 +92,8 @@ impl Subscription {
             form,
             acp,
             spelling,
-            signs,
-            place: AtomicI64::new(0),
+            status_events,
+            seq: AtomicI64::new(0),
             number: AtomicU64::new(0),
             out: Mutex::new(None),
             names_events: AtomicBool::new(false),
@@ -90,15 +101,15 @@ impl Subscription {
         }
     }
 
-    /// Says that everything up to a number has been dealt with; what was not sent yet cannot have been.
+    /// Acknowledges all events up to a number; numbers that were not sent yet count as the last one sent.
     pub(super) fn ack(&self, up_to: u64) {
         let up_to = up_to.min(self.number.load(Ordering::Acquire));
         self.signal.send_modify(|signal| signal.acked = Some(signal.acked.unwrap_or(0).max(up_to)));
     }
 
-    /// Says that everything up to an event has been dealt with. The first time it is everything that was sent: which
-    /// event had which number is remembered from then on.
-    pub(super) fn ack_event(&self, place: Seq) {
+    /// Acknowledges all events up to a seq. The first call acknowledges all that was sent, because the numbers of events are
+    /// stored only from then on.
+    pub(super) fn ack_event(&self, seq: Seq) {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let up_to = match &mut *out {
             None => {
@@ -107,8 +118,8 @@ impl Subscription {
                 Some(self.number.load(Ordering::Acquire))
             }
             Some(out) => {
-                let dealt_with = out.partition_point(|(seq, _)| *seq <= place);
-                out.drain(..dealt_with).next_back().map(|(_, number)| number)
+                let acked = out.partition_point(|(sent, _)| *sent <= seq);
+                out.drain(..acked).next_back().map(|(_, number)| number)
             }
         };
         drop(out);
@@ -117,26 +128,26 @@ impl Subscription {
         }
     }
 
-    /// Remembers an event that is about to be sent, if its subscriber acknowledges by events.
-    fn note_out(&self, place: Seq) {
+    /// Stores the number of an event that is about to be sent, if the subscriber acknowledges by event id.
+    fn note_out(&self, seq: Seq) {
         if !self.names_events.load(Ordering::Acquire) {
             return;
         }
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(out) = &mut *out else { return };
-        // Flow control lets no more out than this; it may have been turned on with some on their way.
+        // Flow control allows no more unacknowledged events, except some that were sent before it was turned on.
         if out.len() > self.buffer {
             out.pop_front();
         }
-        out.push_back((place, self.number.load(Ordering::Acquire) + 1));
+        out.push_back((seq, self.number.load(Ordering::Acquire) + 1));
     }
 
     pub(super) fn pause(&self, paused: bool) {
         self.signal.send_modify(|signal| signal.paused = paused);
     }
 
-    /// The session has other names, whose eyes decide from here on.
-    pub(super) fn speaks_anew(&self) {
+    /// The names of the session have changed, and with them what it may see.
+    pub(super) fn names_changed(&self) {
         self.signal.send_modify(|signal| signal.names += 1);
     }
 
@@ -144,12 +155,12 @@ impl Subscription {
         self.signal.send_modify(|signal| signal.closed = true);
     }
 
-    /// Where to go on after a lost connection.
-    pub(super) fn place(&self) -> Start {
-        Start::After(self.place.load(Ordering::Acquire))
+    /// Where to resume after a lost connection.
+    pub(super) fn position(&self) -> Start {
+        Start::After(self.seq.load(Ordering::Acquire))
     }
 
-    /// Starts sending, once `go` has been given.
+    /// Starts sending when `go` is sent.
     pub(super) async fn start(
         self: &Arc<Self>,
         engine: &Engine,
@@ -159,7 +170,7 @@ impl Subscription {
     ) -> Result<oneshot::Sender<()>, EngineError> {
         let mut feed = engine.follow(&session.caller(), self.filter.clone(), from, self.buffer).await?;
         feed.listen_as(session.followers()).await?;
-        self.place.store(feed.seq(), Ordering::Release);
+        self.seq.store(feed.seq(), Ordering::Release);
         let (go, gone) = oneshot::channel();
         let (subscription, engine, session) = (self.clone(), engine.clone(), session.clone());
         tokio::spawn(async move {
@@ -167,7 +178,7 @@ impl Subscription {
                 return;
             }
             let stop = line.stop.clone();
-            // Pinned here: handed on whole it would be there twice for as long as it waits.
+            // Pinned here: moving the future into the call would store it twice while it waits.
             let sending = pin!(subscription.send_all(&engine, &session, &line, feed));
             if let Some(Err(error)) = stop.run_until_cancelled(sending).await {
                 tracing::warn!(subscription = subscription.id, %error, "a subscription ended");
@@ -198,11 +209,10 @@ impl Subscription {
             Some((now, signal))
         });
         tokio::pin!(signals);
-        let mut beat = Signs::beat();
+        let mut beat = StatusEvents::beat();
         let mut seen = session.names_seen(engine);
         let mut followers = session.followers();
-        // Events that this feed has handed out; the subscriber's numbers run on over several feeds and also count
-        // what is no event of the history.
+        // Events from this feed. The subscriber's numbers continue over several feeds and count unlogged events too.
         let mut fed = 0;
         loop {
             tokio::select! {
@@ -216,39 +226,39 @@ impl Subscription {
                         feed.listen_as(followers.clone()).await?;
                     }
                 }
-                _ = beat.tick(), if self.signs.are_wanted() => {
+                _ = beat.tick(), if self.status_events.are_wanted() => {
                     let served = self.served(engine).await?;
-                    let signs = self.signs.read(engine, &session.caller(), served).await?;
-                    let frames = signs.iter().flat_map(|members| self.frames(session, members)).collect();
+                    let status_events = self.status_events.read(engine, &session.caller(), served).await?;
+                    let frames = status_events.iter().flat_map(|event| self.frames(session, event)).collect();
                     if line.out.send_together(frames).await.is_err() { return Ok(()) }
                 }
                 step = feed.next() => {
                     let mut step = step?;
                     let mut frames = Vec::new();
                     loop {
-                        // What follows a name's change of hands is not for its former holder: it is asked for anew.
+                        // Events after a name's reassignment are not for its former holder, so a new feed is opened.
                         if seen != session.names_seen(engine) {
                             seen = session.names_seen(engine);
                             session.review(engine).await?;
                             if followers != session.followers() {
                                 followers = session.followers();
                                 let (caller, filter) = (session.caller(), self.filter.clone());
-                                feed = engine.follow(&caller, filter, self.place(), self.buffer).await?;
+                                feed = engine.follow(&caller, filter, self.position(), self.buffer).await?;
                                 feed.listen_as(followers.clone()).await?;
                                 fed = 0;
                                 break;
                             }
                         }
-                        let members = match step {
+                        let event = match step {
                             Step::Event { event, .. } => {
                                 fed += 1;
-                                self.place.store(event.seq, Ordering::Release);
+                                self.seq.store(event.seq, Ordering::Release);
                                 self.note_out(event.seq);
-                                self.written(engine, session, &event).await?
+                                self.render(engine, session, &event).await?
                             }
-                            Step::Overflow(lost) => Arc::from(self.overflow(engine, lost).await?),
+                            Step::Overflow(lost) => Arc::new(self.overflow(engine, lost).await?),
                         };
-                        frames.extend(self.frames(session, &members));
+                        frames.extend(self.frames(session, &event));
                         if frames.len() >= AT_ONCE || !feed.has_more() {
                             break;
                         }
@@ -272,74 +282,57 @@ impl Subscription {
         }
     }
 
-    async fn written(
+    async fn render(
         &self,
         engine: &Engine,
         session: &Session,
         event: &Arc<Event>,
-    ) -> Result<Arc<str>, EngineError> {
+    ) -> Result<Arc<Rendered>, EngineError> {
         let known = known(engine, || session.followers(), event, self.form).await?;
-        let asker = event.message.as_ref().is_some_and(|message| session.owns(&message.from));
-        let members = match asker {
-            true => events::members_for_asker(event, self.form, &known),
-            false => events::members(event, self.form, &known),
-        };
-        Ok(self.spelling.apply(event, members))
+        let is_sender = event.message.as_ref().is_some_and(|message| session.owns(&message.from));
+        let without_correlation = is_sender && events::is_delivered_question(event);
+        let wording = Wording { kind: self.spelling.of_event(event), without_correlation };
+        Ok(events::render_shared(event, self.form, &known, wording))
     }
 
-    /// One numbered envelope, in the frames it travels in.
-    fn frames(&self, session: &Session, members: &str) -> impl Iterator<Item = String> + use<> {
+    /// One numbered event, in the frames it travels in.
+    fn frames(&self, session: &Session, event: &Rendered) -> impl Iterator<Item = String> + use<> {
         let number = self.number.fetch_add(1, Ordering::AcqRel) + 1;
+        let params = event.params(&self.id, number);
+        let notification = |method| to_wire::text(&Notification::new(method, &params));
         // ACP's list of session updates is closed, so a client that subscribed by the extension method gets an extension
         // notification.
-        let extension = self.by_extension.then(|| notification("_map/event", &self.id, number, members));
+        let extension = self.by_extension.then(|| notification("_map/event"));
         let acp = (self.acp && !self.by_extension).then(|| {
-            let mut text =
-                String::from(r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"#);
-            to_wire::push_text(&mut text, &session.id);
-            text.push_str(r#","update":{"sessionUpdate":"_map/event","event":"#);
-            push_envelope(&mut text, &self.id, number, members);
-            text.push_str("}}}");
-            text
+            let update = EventUpdate { session_update: "_map/event".into(), event: &params };
+            let params = SessionUpdate { session_id: session.id.as_str().into(), update };
+            to_wire::text(&Notification::new("session/update", params))
         });
-        let plain = notification("map/event", &self.id, number, members);
+        let plain = notification("map/event");
         extension.into_iter().chain(acp).chain([plain])
     }
 
     async fn served(&self, engine: &Engine) -> Result<EventId, EngineError> {
-        served(engine, self.form.history, self.place.load(Ordering::Acquire)).await
+        served(engine, self.form.log_tag, self.seq.load(Ordering::Acquire)).await
     }
 
-    /// What was passed over, and how to get it after all.
-    async fn overflow(&self, engine: &Engine, lost: Overflow) -> Result<String, EngineError> {
+    /// The event that says which events were skipped.
+    async fn overflow(&self, engine: &Engine, lost: Overflow) -> Result<Rendered, EngineError> {
         let (oldest, newest) =
             engine.read(move |view| Ok((view.time_of(lost.oldest)?, view.time_of(lost.newest)?))).await?;
         let id =
-            |seq, at: Option<i64>| EventId { at: at.unwrap_or(0), log_tag: self.form.history, seq }.ulid();
-        Ok(own_event(
-            EventName::Overflow,
-            self.served(engine).await?,
-            json!({
-                "eventsDropped": lost.dropped,
-                "oldestDropped": id(lost.oldest, oldest),
-                "newestDropped": id(lost.newest, newest),
-                "recommendation": "reduce_filter_scope",
-            }),
-        ))
+            |seq, at: Option<i64>| EventId { at: at.unwrap_or(0), log_tag: self.form.log_tag, seq }.ulid();
+        let data = OverflowData {
+            events_dropped: lost.dropped,
+            oldest_dropped: id(lost.oldest, oldest).into(),
+            newest_dropped: id(lost.newest, newest).into(),
+            recommendation: "reduce_filter_scope".into(),
+        };
+        Ok(render_unlogged(EventName::Overflow, self.served(engine).await?, &data))
     }
 }
 
-fn notification(method: &str, subscription: &str, number: u64, members: &str) -> String {
-    let mut text = String::with_capacity(members.len() + 192);
-    text.push_str(r#"{"jsonrpc":"2.0","method":""#);
-    text.push_str(method);
-    text.push_str(r#"","params":"#);
-    push_envelope(&mut text, subscription, number, members);
-    text.push('}');
-    text
-}
-
-/// What an event's form tells and the event does not know; nearly always nothing.
+/// Reads what the form of an event tells beyond the event itself; nearly always nothing.
 pub(super) async fn known(
     engine: &Engine,
     callers: impl FnOnce() -> Vec<Caller>,
@@ -351,20 +344,4 @@ pub(super) async fn known(
     }
     let (callers, event) = (callers(), event.clone());
     engine.read(move |view| Known::read(view, &callers, &event, form)).await
-}
-
-/// The parameters of `map/event`. Both vocabularies' names for the number are there.
-pub(super) fn envelope(subscription: &str, number: u64, members: &str) -> String {
-    let mut text = String::with_capacity(members.len() + 128);
-    push_envelope(&mut text, subscription, number, members);
-    text
-}
-
-fn push_envelope(text: &mut String, subscription: &str, number: u64, members: &str) {
-    text.push_str(r#"{"subscriptionId":"#);
-    to_wire::push_text(text, subscription);
-    let number = number.to_string();
-    for piece in [r#","sequenceNumber":"#, &number, r#","sequence":"#, &number, ",", members, "}"] {
-        text.push_str(piece);
-    }
 }

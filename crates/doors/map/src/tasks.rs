@@ -1,59 +1,36 @@
-//! Tasks: made, assigned, moved on, listed.
+//! Tasks: creating, assigning, updating and listing them.
 
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{Audience, TaskId, TaskStatus};
 use posthaste_engine::verbs::tasks::{CreateTask, UpdateTask};
 use posthaste_engine::views::TaskQuery;
-use serde::{Deserialize, Deserializer};
+use posthaste_wire::map::task::{CreateParams, ListParams, ListResult, TaskParams, TaskResult};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::connection::{Connection, Outcome};
-use super::errors::Failure;
-use super::from_wire::{self, object_or_default, params, some_object};
+use super::connection::{Answer, Connection, Outcome};
+use super::errors::DoorError;
+use super::from_wire::{self, params};
+use super::nouns;
 use super::session::{Session, fresh};
-use super::to_wire;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Written {
-    id: Option<String>,
-    title: Option<String>,
-    description: Option<String>,
-    status: Option<String>,
-    #[serde(deserialize_with = "given")]
-    assignee: Option<Option<String>>,
-    result: Option<Value>,
-    meta: Option<Value>,
-}
-
-/// Keeps a member that is null apart from one that is missing: nobody is somebody else than whoever it was.
-fn given<'de, D: Deserializer<'de>>(member: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(member).map(Some)
-}
-
-fn status(given: Option<&str>) -> Result<Option<TaskStatus>, Failure> {
+fn status(given: Option<&str>) -> Result<Option<TaskStatus>, DoorError> {
     given
         .map(|word| {
             TaskStatus::from_word(word)
-                .ok_or_else(|| Failure::params("status: open, in_progress, blocked, completed or failed"))
+                .ok_or_else(|| DoorError::params("status: open, in_progress, blocked, completed or failed"))
         })
         .transpose()
 }
 
-fn task_id(text: &str) -> Result<TaskId, Failure> {
+fn task_id(text: &str) -> Result<TaskId, DoorError> {
     Ok(TaskId::new(text)?)
 }
 
 /// `map/tasks/create`.
 pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
-    #[derive(Deserialize)]
-    struct Params {
-        #[serde(default, deserialize_with = "some_object")]
-        task: Option<Written>,
-    }
-    let asked: Params = params(given)?;
+    let asked: CreateParams = params(given)?;
     let task = match asked.task {
         Some(task) => task,
         None => params(given)?,
@@ -71,32 +48,22 @@ pub(super) async fn create(at: &mut Connection, session: &Arc<Session>, given: O
         meta: task.meta.as_ref().map(from_wire::json),
     };
     let task = at.engine.submit(&session.caller(), verb).await?;
-    Ok(json!({ "task": to_wire::task(&task) }).into())
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ChangeParams {
-    task_id: String,
-    #[serde(default)]
-    agent_id: Option<String>,
-    #[serde(flatten)]
-    changes: Written,
+    Ok(Answer::of(&TaskResult { task: nouns::task(&task) }))
 }
 
 /// `map/tasks/assign`.
 pub(super) async fn assign(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
-    let asked: ChangeParams = params(given)?;
-    let agent = asked.agent_id.ok_or_else(|| Failure::params("agentId: who is to do it"))?;
+    let asked: TaskParams = params(given)?;
+    let agent = asked.agent_id.ok_or_else(|| DoorError::params("agentId: who is to do it"))?;
     let verb =
         UpdateTask { assignee: Some(from_wire::agent(&agent)?), ..UpdateTask::of(task_id(&asked.task_id)?) };
     let task = at.engine.submit(&session.task_caller(), verb).await?;
-    Ok(json!({ "task": to_wire::task(&task) }).into())
+    Ok(Answer::of(&TaskResult { task: nouns::task(&task) }))
 }
 
 /// `map/tasks/update`.
 pub(super) async fn update(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
-    let ChangeParams { task_id: id, changes, .. } = params(given)?;
+    let TaskParams { task_id: id, changes, .. } = params(given)?;
     let verb = UpdateTask {
         title: changes.title,
         description: changes.description,
@@ -109,31 +76,15 @@ pub(super) async fn update(at: &mut Connection, session: &Arc<Session>, given: O
         ..UpdateTask::of(task_id(&id)?)
     };
     let task = at.engine.submit(&session.task_caller(), verb).await?;
-    Ok(json!({ "task": to_wire::task(&task) }).into())
+    Ok(Answer::of(&TaskResult { task: nouns::task(&task) }))
 }
 
 /// `map/tasks/get`.
 pub(super) async fn get(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
-    let ChangeParams { task_id: id, .. } = params(given)?;
+    let TaskParams { task_id: id, .. } = params(given)?;
     let (caller, id) = (session.caller(), task_id(&id)?);
     let task = at.engine.read(move |view| view.task(&caller, &id)).await?;
-    Ok(json!({ "task": to_wire::task(&task) }).into())
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ListParams {
-    #[serde(deserialize_with = "object_or_default")]
-    filter: ListFilter,
-    limit: Option<Value>,
-    cursor: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ListFilter {
-    assignee: Option<String>,
-    status: Option<Value>,
+    Ok(Answer::of(&TaskResult { task: nouns::task(&task) }))
 }
 
 /// `map/tasks/list`.
@@ -144,16 +95,16 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
         Some(Value::String(word)) => vec![word],
         Some(Value::Array(words)) => words
             .iter()
-            .map(|word| word.as_str().ok_or_else(|| Failure::params("status: words")))
+            .map(|word| word.as_str().ok_or_else(|| DoorError::params("status: words")))
             .collect::<Result<_, _>>()?,
-        Some(_) => return Err(Failure::params("status: a word or a list of words")),
+        Some(_) => return Err(DoorError::params("status: a word or a list of words")),
     };
     let mut statuses = Vec::new();
     for word in words {
         statuses.extend(status(Some(word))?);
     }
     let after = match asked.cursor.as_deref() {
-        Some(cursor) => cursor.parse().map_err(|_| Failure::params("cursor: not one of ours"))?,
+        Some(cursor) => cursor.parse().map_err(|_| DoorError::params("cursor: not one of ours"))?,
         None => 0,
     };
     let query = TaskQuery {
@@ -166,12 +117,9 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
     };
     let caller = session.caller();
     let page = at.engine.read(move |view| view.tasks(&caller, &query)).await?;
-    let mut answer = json!({
-        "tasks": page.items.iter().map(to_wire::task).collect::<Vec<_>>(),
-        "hasMore": page.next.is_some(),
-    });
-    if let Some(next) = page.next {
-        answer["nextCursor"] = next.to_string().into();
-    }
-    Ok(answer.into())
+    Ok(Answer::of(&ListResult {
+        tasks: page.items.iter().map(nouns::task).collect(),
+        has_more: page.next.is_some(),
+        next_cursor: page.next.map(|next| next.to_string()),
+    }))
 }

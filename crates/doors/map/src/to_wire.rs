@@ -1,29 +1,21 @@
-//! Nouns as MAP writes them.
+//! Messages, conversations, turns and receipts as MAP writes them.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
 use posthaste_engine::Refusal;
 use posthaste_engine::nouns::{
-    Address, Agent, AgentKind, Body, Conversation, Json, Message, Participant, Priority, Scope, Task, Thread,
-    ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
+    Address, AgentId, AgentKind, Body, Conversation, DeliveryState, Json, Message, Participant, Priority,
+    Thread, ThreadId, Turn, TurnId, TurnSource, TurnVisibility,
 };
 use posthaste_wire::Id;
-use serde::Deserialize;
+use posthaste_wire::map::message::{Expectation, ForeignMeta, MailRef, SendMeta, TextPayload, To};
+use posthaste_wire::map::{conversation as mail, message as wire, turn as turns};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::VIA;
 use posthaste_host::attachments;
-
-/// What stands before the members of an agent's meta that are not its metadata but MAP's own.
-pub(super) const OWN: &str = "map:";
-
-/// Puts a member in if there is something to say.
-pub(super) fn put(object: &mut Value, name: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        object[name] = value.into();
-    }
-}
 
 pub(super) fn turn_id(id: TurnId) -> String {
     Id(id.0.as_u128()).prefixed("turn-").to_string()
@@ -33,258 +25,138 @@ pub(super) fn thread_id(id: ThreadId) -> String {
     Id(id.0.as_u128()).prefixed("thread-").to_string()
 }
 
-/// An agent's metadata and MAP's own members, which share the engine's meta.
-fn split_meta(meta: Option<&Json>) -> (Map<String, Value>, Map<String, Value>) {
-    let all = match meta.map(Json::value) {
-        Some(Value::Object(all)) => all,
-        _ => Map::new(),
-    };
-    let (mut own, mut metadata) = (Map::new(), Map::new());
-    for (name, value) in all {
-        match name.strip_prefix(OWN) {
-            Some(name) => own.insert(name.to_owned(), value),
-            None => metadata.insert(name, value),
-        };
+/// A value as JSON text. Wire types have string keys only, so that serializing them cannot fail.
+pub(super) fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
+
+/// The same as a JSON value that is written verbatim.
+pub(super) fn to_raw(value: &impl Serialize) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// JSON of the engine, to be written verbatim. Damaged text becomes a JSON string.
+fn verbatim(json: &Json) -> Cow<'_, RawValue> {
+    match serde_json::from_str(json.as_str()) {
+        Ok(raw) => Cow::Borrowed(raw),
+        Err(_) => Cow::Owned(to_raw(&json.value())),
     }
-    (own, metadata)
 }
 
-/// One of MAP's own members of an agent's meta.
-pub(super) fn own_member(agent: &Agent, name: &str) -> Option<Value> {
-    split_meta(agent.meta.as_ref()).0.remove(name)
-}
-
-pub(super) fn metadata(agent: &Agent) -> Map<String, Value> {
-    split_meta(agent.meta.as_ref()).1
-}
-
-pub(super) fn agent(agent: &Agent) -> Value {
-    let (mut own, metadata) = split_meta(agent.meta.as_ref());
-    let mut out = json!({
-        "id": agent.id,
-        "ownerId": agent.owner,
-        "state": agent.state,
-        "visibility": agent.visibility.as_str(),
-        "scopes": agent.scopes,
-        "lifecycle": { "createdAt": agent.created_at, "lastActiveAt": agent.updated_at },
-        "metadata": metadata,
-    });
-    put(&mut out, "name", agent.name.clone());
-    put(&mut out, "description", agent.description.clone());
-    put(&mut out, "role", agent.role.clone());
-    put(&mut out, "parent", agent.parent.as_ref().map(ToString::to_string));
-    put(&mut out, "capabilities", agent.capabilities.as_ref().map(Json::value));
-    let overrides = agent.bounds.as_ref().map(super::overrides::to_wire);
-    put(&mut out, "permissionOverrides", overrides.filter(|overrides| *overrides != json!({})));
-    for name in ["environment", "capabilityDescriptor", "persistentIdentity"] {
-        put(&mut out, name, own.remove(name));
+pub(super) fn conversation(conversation: &Conversation) -> mail::Conversation {
+    mail::Conversation {
+        id: conversation.id.to_string(),
+        kind: conversation.kind.clone(),
+        status: conversation.status.as_str().to_owned(),
+        participant_count: conversation.participant_count,
+        created_at: conversation.created_at,
+        updated_at: conversation.updated_at,
+        created_by: conversation.created_by.to_string(),
+        metadata: conversation.meta.as_ref().map_or_else(|| Value::Object(Map::new()), Json::value),
+        subject: conversation.subject.clone(),
+        parent_conversation_id: conversation.parent.as_ref().map(ToString::to_string),
+        parent_turn_id: conversation.parent_turn.map(turn_id),
+        closed_at: conversation.closed_at,
     }
-    if agent.kind != AgentKind::Agent {
-        out["kind"] = agent.kind.as_str().into();
-    }
-    out
 }
 
-pub(super) fn scope(scope: &Scope) -> Value {
-    let mut meta = match scope.meta.as_ref().map(Json::value) {
-        Some(Value::Object(meta)) => meta,
-        _ => Map::new(),
-    };
-    // Where older books keep what the scope itself knows now.
-    meta.remove("map:messageVisibility");
-    let persistent = meta.remove("map:persistent");
-    let mut out = json!({
-        "id": scope.id,
-        "joinPolicy": scope.join_policy.as_str(),
-        "visibility": scope.visibility.as_str(),
-        "sendPolicy": scope.send_policy.as_str(),
-        "messageVisibility": scope.messages_seen_by.as_str(),
-        "autoDelete": scope.auto_delete,
-        "createdBy": scope.created_by,
-        "createdAt": scope.created_at,
-        "metadata": meta,
-    });
-    put(&mut out, "name", scope.name.clone());
-    put(&mut out, "description", scope.description.clone());
-    if let Some(parent) = &scope.parent {
-        out["parent"] = parent.as_str().into();
-        out["parentId"] = parent.as_str().into();
-    }
-    if !scope.roles.is_empty() {
-        out["autoJoinRoles"] = json!(scope.roles);
-    }
-    put(&mut out, "persistent", persistent);
-    out
-}
-
-pub(super) fn task(task: &Task) -> Value {
-    let mut out = json!({
-        "id": task.id,
-        "status": task.status.as_str(),
-        "owner": task.owner,
-        "createdAt": task.created_at,
-        "updatedAt": task.updated_at,
-    });
-    put(&mut out, "title", task.title.clone());
-    put(&mut out, "description", task.description.clone());
-    put(&mut out, "assignee", task.assignee.as_ref().map(ToString::to_string));
-    put(&mut out, "result", task.result.as_ref().map(Json::value));
-    put(&mut out, "meta", task.meta.as_ref().map(Json::value));
-    put(&mut out, "endedAt", task.ended_at);
-    out
-}
-
-pub(super) fn conversation(conversation: &Conversation) -> Value {
-    let mut out = json!({
-        "id": conversation.id,
-        "type": conversation.kind,
-        "status": conversation.status.as_str(),
-        "participantCount": conversation.participant_count,
-        "createdAt": conversation.created_at,
-        "updatedAt": conversation.updated_at,
-        "createdBy": conversation.created_by,
-        "metadata": conversation.meta.as_ref().map_or_else(|| json!({}), Json::value),
-    });
-    put(&mut out, "subject", conversation.subject.clone());
-    put(&mut out, "parentConversationId", conversation.parent.as_ref().map(ToString::to_string));
-    put(&mut out, "parentTurnId", conversation.parent_turn.map(turn_id));
-    put(&mut out, "closedAt", conversation.closed_at);
-    out
-}
-
-pub(super) fn participant(participant: &Participant) -> Value {
+pub(super) fn participant(participant: &Participant) -> mail::Participant {
     let kind = match participant.kind {
         AgentKind::Agent => "agent",
         AgentKind::User | AgentKind::Admin | AgentKind::Client => "user",
         AgentKind::Gateway | AgentKind::System => "system",
     };
     let may = &participant.permissions;
-    let mut out = json!({
-        "id": participant.agent,
-        "conversationId": participant.conversation,
-        "type": kind,
-        "role": participant.role,
-        "joinedAt": participant.joined_at,
-        "permissions": {
-            "canSend": may.can_send,
-            "canObserve": may.can_observe,
-            "canInvite": may.can_invite,
-            "canRemove": may.can_remove,
-            "canCreateThreads": may.can_create_threads,
-            "historyAccess": may.history.as_str(),
-            "canSeeInternal": may.can_see_internal,
+    mail::Participant {
+        id: participant.agent.to_string(),
+        conversation_id: participant.conversation.to_string(),
+        kind: kind.into(),
+        role: participant.role.clone(),
+        joined_at: participant.joined_at,
+        permissions: mail::Permissions {
+            can_send: may.can_send,
+            can_observe: may.can_observe,
+            can_invite: may.can_invite,
+            can_remove: may.can_remove,
+            can_create_threads: may.can_create_threads,
+            history_access: may.history.as_str().into(),
+            can_see_internal: may.can_see_internal,
         },
-    });
-    put(&mut out, "leftAt", participant.left_at);
-    out
+        left_at: participant.left_at,
+    }
 }
 
-/// A turn as text: its content is not parsed again.
-pub(super) fn turn(turn: &Turn) -> String {
-    let mut out = String::with_capacity(384 + turn.content.as_str().len());
-    push_turn(&mut out, turn);
-    out
+/// A turn; its content is written verbatim.
+pub(super) fn turn(turn: &Turn) -> turns::Turn<'_> {
+    turns::Turn {
+        id: turn_id(turn.id).into(),
+        conversation_id: turn.conversation.as_str().into(),
+        participant: turn.author.as_str().into(),
+        timestamp: turn.at,
+        content_type: turn.content_type.as_str().into(),
+        content: verbatim(&turn.content),
+        thread_id: turn.thread.map(thread_id),
+        in_reply_to: turn.in_reply_to.map(turn_id),
+        source: match turn.source {
+            TurnSource::Explicit => turns::TurnSource::Explicit { method: "mail/turn".into() },
+            TurnSource::Intercepted(message) => {
+                turns::TurnSource::Intercepted { message_id: message.to_string().into() }
+            }
+        },
+        visibility: match &turn.visibility {
+            TurnVisibility::All => turns::TurnVisibility::All,
+            TurnVisibility::Private => turns::TurnVisibility::Private,
+            TurnVisibility::Internal => turns::TurnVisibility::Internal,
+            TurnVisibility::Agents(ids) => {
+                turns::TurnVisibility::Participants { ids: ids.iter().map(|id| id.as_str().into()).collect() }
+            }
+            TurnVisibility::Roles(roles) => {
+                turns::TurnVisibility::Role { roles: roles.iter().map(|role| role.as_str().into()).collect() }
+            }
+        },
+        status: "complete".into(),
+        metadata: turn.meta.as_ref().map(verbatim),
+    }
 }
 
-/// Appends a turn.
-pub(super) fn push_turn(out: &mut String, turn: &Turn) {
-    out.push_str(r#"{"id":""#);
-    push_shown(out, Id(turn.id.0.as_u128()).prefixed("turn-"));
-    out.push_str(r#"","conversationId":"#);
-    push_text(out, turn.conversation.as_str());
-    out.push_str(r#","participant":"#);
-    push_text(out, turn.author.as_str());
-    out.push_str(r#","timestamp":"#);
-    push_shown(out, turn.at);
-    out.push_str(r#","contentType":"#);
-    push_text(out, &turn.content_type);
-    out.push_str(r#","content":"#);
-    out.push_str(turn.content.as_str());
-    if let Some(thread) = turn.thread {
-        out.push_str(r#","threadId":""#);
-        out.push_str(&thread_id(thread));
-        out.push('"');
-    }
-    if let Some(answered) = turn.in_reply_to {
-        out.push_str(r#","inReplyTo":""#);
-        out.push_str(&turn_id(answered));
-        out.push('"');
-    }
-    out.push_str(r#","source":"#);
-    match turn.source {
-        TurnSource::Explicit => out.push_str(r#"{"type":"explicit","method":"mail/turn"}"#),
-        TurnSource::Intercepted(message) => {
-            out.push_str(r#"{"type":"intercepted","messageId":""#);
-            out.push_str(&message.to_string());
-            out.push_str("\"}");
-        }
-    }
-    out.push_str(r#","visibility":"#);
-    match &turn.visibility {
-        TurnVisibility::All => out.push_str(r#"{"type":"all"}"#),
-        TurnVisibility::Private => out.push_str(r#"{"type":"private"}"#),
-        TurnVisibility::Internal => out.push_str(r#"{"type":"internal"}"#),
-        TurnVisibility::Agents(ids) => {
-            out.push_str(&json!({ "type": "participants", "ids": ids }).to_string());
-        }
-        TurnVisibility::Roles(roles) => {
-            out.push_str(&json!({ "type": "role", "roles": roles }).to_string());
-        }
-    }
-    out.push_str(r#","status":"complete""#);
-    if let Some(meta) = &turn.meta {
-        out.push_str(r#","metadata":"#);
-        out.push_str(meta.as_str());
-    }
-    out.push('}');
+pub(super) fn turns(all: &[Turn]) -> Vec<turns::Turn<'_>> {
+    all.iter().map(turn).collect()
 }
 
-pub(super) fn turns(turns: &[Turn]) -> String {
-    let mut out = String::from("[");
-    for (index, one) in turns.iter().enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        push_turn(&mut out, one);
+pub(super) fn thread(thread: &Thread) -> turns::Thread {
+    turns::Thread {
+        id: thread_id(thread.id),
+        conversation_id: thread.conversation.to_string(),
+        root_turn_id: turn_id(thread.root),
+        turn_count: thread.turn_count,
+        participant_count: thread.participant_count,
+        created_at: thread.created_at,
+        updated_at: thread.updated_at,
+        created_by: thread.created_by.to_string(),
+        parent_thread_id: thread.parent.map(thread_id),
+        subject: thread.subject.clone(),
     }
-    out.push(']');
-    out
 }
 
-pub(super) fn thread(thread: &Thread) -> Value {
-    let mut out = json!({
-        "id": thread_id(thread.id),
-        "conversationId": thread.conversation,
-        "rootTurnId": turn_id(thread.root),
-        "turnCount": thread.turn_count,
-        "participantCount": thread.participant_count,
-        "createdAt": thread.created_at,
-        "updatedAt": thread.updated_at,
-        "createdBy": thread.created_by,
-    });
-    put(&mut out, "parentThreadId", thread.parent.map(thread_id));
-    put(&mut out, "subject", thread.subject.clone());
-    out
-}
-
-/// What MAP wants back of a message beside what the engine knows, as this door keeps it in the message's meta.
-#[derive(Debug, Deserialize)]
-struct Kept<'a> {
+/// The meta under which this door stores a message: members that the engine has no field for.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredMeta<'a> {
     #[serde(borrow)]
-    map: Envelope<'a>,
+    map: StoredEnvelope<'a>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Envelope<'a> {
-    #[serde(borrow, default)]
+/// `to` and `meta` as the sender wrote them, and the sender of a message from another system.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredEnvelope<'a> {
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     to: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     meta: Option<&'a RawValue>,
-    #[serde(default)]
-    from: Option<String>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    from: Option<Cow<'a, str>>,
 }
 
-/// The meta of a message that came by this door: `to` and `meta` as the sender wrote them.
+/// The meta that the engine stores with a message from this door.
 pub(super) fn keep(
     to: Option<&RawValue>,
     meta: Option<&RawValue>,
@@ -296,168 +168,101 @@ pub(super) fn keep(
     for (field, value) in [("to", to), ("meta", meta)] {
         value.map(Json::from_raw).transpose().map_err(|why| Refusal::BadJson { field, why })?;
     }
-    let mut text = String::from(r#"{"map":{"#);
-    let mut first = true;
-    let mut member = |text: &mut String, name: &str, value: &str| {
-        if !std::mem::take(&mut first) {
-            text.push(',');
-        }
-        text.push('"');
-        text.push_str(name);
-        text.push_str("\":");
-        text.push_str(value);
-    };
-    if let Some(to) = to {
-        member(&mut text, "to", to.get());
-    }
-    if let Some(meta) = meta {
-        member(&mut text, "meta", meta.get());
-    }
-    if let Some(from) = from {
-        member(&mut text, "from", &Value::from(from).to_string());
-    }
-    text.push_str("}}");
-    Ok(Some(Json::from_checked(&text)))
+    let stored = StoredMeta { map: StoredEnvelope { to, meta, from: from.map(Cow::Borrowed) } };
+    Ok(Some(Json::from_checked(&text(&stored))))
 }
 
-/// How a question that waits for an answer is told apart.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Expectation {
-    expects_response: Option<bool>,
-    is_result: Option<bool>,
+/// What this door stored with a message.
+fn stored(message: &Message) -> Option<StoredEnvelope<'_>> {
+    let meta = message.meta.as_ref().filter(|_| message.via == VIA)?;
+    serde_json::from_str(meta.as_str()).ok().map(|StoredMeta { map }| map)
+}
+
+/// The sender's meta, as far as `T` reads it.
+fn sender_meta<'a, T: Deserialize<'a> + Default>(message: &'a Message) -> T {
+    let meta = stored(message).and_then(|stored| stored.meta);
+    meta.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default()
 }
 
 /// Whether a message asks for an answer and is not one itself.
 pub(super) fn is_question(message: &Message) -> bool {
-    let Some(meta) = message.meta.as_ref().filter(|_| message.via == VIA) else { return false };
-    // Most messages expect nothing; parsing is for those that may.
-    if !meta.as_str().contains("expectsResponse") {
+    // Nearly all messages expect no answer, and this avoids parsing their meta.
+    if !message.meta.as_ref().is_some_and(|meta| meta.as_str().contains("expectsResponse")) {
         return false;
     }
-    let Ok(kept) = serde_json::from_str::<Kept<'_>>(meta.as_str()) else { return false };
-    let said: Expectation =
-        kept.map.meta.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
-    said.expects_response == Some(true) && said.is_result != Some(true)
+    let meta: Expectation = sender_meta(message);
+    meta.expects_response == Some(true) && meta.is_result != Some(true)
 }
 
-/// What the usual way of delivering is called: at once where that can be, else kept. The draft has four words for ways,
-/// and this is the one that means it.
+/// The name of the usual way of delivery: at once if the recipient is connected, else stored for it. Of the draft's four
+/// ways, `inject` means that.
 pub(super) fn usual_semantic(draft: bool) -> &'static str {
     if draft { "inject" } else { "fire-and-forget" }
 }
 
-/// What the sender called the way of delivering a message, for the draft's events; what came by other doors is kept until
-/// it is fetched.
+/// The way of delivery that the sender named, for the draft's events. Messages of other doors are stored until their
+/// recipients fetch them.
 pub(super) fn semantic(message: &Message) -> String {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Way {
-        delivery: Option<Value>,
-    }
     if message.via != VIA {
         return "queue".to_owned();
     }
-    let said = kept(message).and_then(|kept| kept.meta);
-    let said: Way = said.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
-    match said.delivery {
+    match sender_meta::<SendMeta>(message).delivery {
         Some(Value::String(way)) => way,
         _ => usual_semantic(true).to_owned(),
     }
 }
 
-/// A message as text: payload and meta are what the sender wrote, byte for byte.
-pub(super) fn message(message: &Message) -> String {
-    envelope(message, true)
-}
-
-/// The same, without what it says for those who want no payloads.
-pub(super) fn envelope(message: &Message, payload: bool) -> String {
-    let body = if payload { message.body.as_str() } else { "" };
-    let mut out =
-        String::with_capacity(256 + body.len() + message.meta.as_ref().map_or(0, |m| m.as_str().len()));
-    let kept = kept(message);
-    out.push_str(r#"{"id":""#);
-    push_shown(&mut out, message.id);
-    out.push_str(r#"","from":"#);
-    let from = kept.as_ref().and_then(|kept| kept.from.as_deref());
-    push_text(&mut out, from.unwrap_or(message.from.as_str()));
-    out.push_str(r#","to":"#);
-    push_kept_to(&mut out, message, kept.as_ref());
-    out.push_str(r#","timestamp":"#);
-    out.push_str(&message.at.to_string());
-    if payload {
-        push_payload(&mut out, message);
-    }
-    match kept.as_ref().and_then(|kept| kept.meta) {
-        Some(meta) => {
-            out.push_str(r#","meta":"#);
-            out.push_str(meta.get());
-        }
-        None if message.via == VIA => {}
-        None => {
-            out.push_str(r#","meta":"#);
-            out.push_str(&foreign_meta(message).to_string());
-        }
-    }
-    out.push('}');
-    out
-}
-
-/// What this door kept of a message.
-fn kept(message: &Message) -> Option<Envelope<'_>> {
-    let meta = message.meta.as_ref().filter(|_| message.via == VIA)?;
-    serde_json::from_str(meta.as_str()).ok().map(|Kept { map }| map)
-}
-
-/// Whom a message is for, as its sender wrote it.
-pub(super) fn push_to(out: &mut String, message: &Message) {
-    push_kept_to(out, message, kept(message).as_ref());
-}
-
-fn push_kept_to(out: &mut String, message: &Message, kept: Option<&Envelope<'_>>) {
-    match kept.and_then(|kept| kept.to) {
-        Some(to) => out.push_str(to.get()),
-        None => out.push_str(&addresses(&message.to).to_string()),
+/// A message, with payload and meta as the sender wrote them; without its payload for subscribers that want none.
+pub(super) fn message(message: &Message, with_payload: bool) -> wire::Message<'_> {
+    let stored = stored(message);
+    let (to, meta, from) = match stored {
+        Some(StoredEnvelope { to, meta, from }) => (to, meta, from),
+        None => (None, None, None),
+    };
+    wire::Message {
+        id: message.id.to_string().into(),
+        from: from.unwrap_or(Cow::Borrowed(message.from.as_str())),
+        to: to.map_or_else(|| Cow::Owned(to_raw(&addresses(&message.to))), Cow::Borrowed),
+        timestamp: message.at,
+        payload: if with_payload { payload(message) } else { None },
+        meta: match meta {
+            Some(meta) => Some(Cow::Borrowed(meta)),
+            None if message.via == VIA => None,
+            None => Some(Cow::Owned(to_raw(&foreign_meta(message)))),
+        },
     }
 }
 
-/// The payload: JSON as it came. Prose, which comes by other doors, becomes an object with a subject and a body.
-pub(super) fn push_payload(out: &mut String, message: &Message) {
+/// The payload of a message. JSON is written verbatim. Text, which only other doors accept, becomes an object with a
+/// subject and a body.
+pub(super) fn payload(message: &Message) -> Option<Cow<'_, RawValue>> {
     match &message.body {
-        Body::Json(json) => {
-            out.push_str(r#","payload":"#);
-            out.push_str(json.as_str());
-        }
-        Body::Text(text) if text.is_empty() && message.via == VIA => {}
-        Body::Text(text) => {
-            let mut payload = json!({ "body": text });
-            put(&mut payload, "subject", message.subject.clone());
-            if !message.kind.is_empty() {
-                payload["type"] = message.kind.as_str().into();
-            }
-            out.push_str(r#","payload":"#);
-            out.push_str(&payload.to_string());
-        }
+        Body::Json(json) => Some(verbatim(json)),
+        Body::Text(text) if text.is_empty() && message.via == VIA => None,
+        Body::Text(text) => Some(Cow::Owned(to_raw(&TextPayload {
+            body: text.into(),
+            subject: message.subject.as_deref().map(Cow::Borrowed),
+            kind: Some(message.kind.as_str()).filter(|kind| !kind.is_empty()).map(Cow::Borrowed),
+        }))),
     }
 }
 
-/// The meta of a message of another door, in MAP's words; what that door keeps comes along as it is.
-fn foreign_meta(message: &Message) -> Value {
-    let mut meta = json!({ "priority": priority(message.priority) });
-    put(&mut meta, "correlationId", message.correlation.clone());
-    if message.ack_required {
-        meta["requireAck"] = true.into();
-    }
-    if let Some(conversation) = &message.conversation {
-        meta["mail"] = json!({ "conversationId": conversation });
-    }
-    put(&mut meta, "_meta", message.meta.as_ref().map(Json::value));
+/// The meta of a message from another door. What that door stored is in its `_meta`.
+fn foreign_meta(message: &Message) -> ForeignMeta<'_> {
+    let mut other = message.meta.as_ref().map(Json::value);
     let files = attachments::shown(message);
-    if !files.is_empty() {
-        meta["_meta"]["attachments"] = files.into();
+    if !files.is_empty()
+        && let Value::Object(members) = other.get_or_insert_with(|| Value::Object(Map::new()))
+    {
+        members.insert("attachments".to_owned(), files.into());
     }
-    meta
+    ForeignMeta {
+        priority: priority(message.priority).into(),
+        correlation_id: message.correlation.as_deref().map(Cow::Borrowed),
+        require_ack: message.ack_required.then_some(true),
+        mail: message.conversation.as_ref().map(|id| MailRef { conversation_id: id.as_str().into() }),
+        other,
+    }
 }
 
 pub(super) fn priority(priority: Priority) -> &'static str {
@@ -469,81 +274,55 @@ pub(super) fn priority(priority: Priority) -> &'static str {
     }
 }
 
-/// Addresses in the engine's words, as MAP writes them.
-fn addresses(to: &[Address]) -> Value {
-    let names: Option<Vec<&str>> = to
+/// The engine's addresses as MAP writes them.
+fn addresses(to: &[Address]) -> To {
+    let agents: Option<Vec<String>> = to
         .iter()
         .map(|address| match address {
-            Address::Agent(id) => Some(id.as_str()),
+            Address::Agent(id) => Some(id.to_string()),
             _ => None,
         })
         .collect();
-    match (names, to) {
-        (Some(names), _) if names.len() == 1 => json!({ "agent": names[0] }),
-        (Some(names), _) => json!({ "agents": names }),
-        (None, [one]) => address(one),
-        (None, many) => Value::Array(many.iter().map(address).collect()),
+    match (agents, to) {
+        (_, [one]) => address(one),
+        (Some(agents), _) => To::Agents { agents },
+        (None, several) => To::List(several.iter().map(address).collect()),
     }
 }
 
-fn address(address: &Address) -> Value {
-    let with_depth = |name: &str, depth: &Option<u32>| {
-        let mut out = json!({ name: true });
-        put(&mut out, "depth", *depth);
-        out
-    };
+fn address(address: &Address) -> To {
     match address {
-        Address::Agent(id) => json!({ "agent": id }),
-        Address::Scope(id) => json!({ "scope": id }),
+        Address::Agent(id) => To::Agent { agent: id.to_string() },
+        Address::Scope(id) => To::Scope { scope: id.to_string() },
         Address::Role { role, within } => {
-            let mut out = json!({ "role": role });
-            put(&mut out, "within", within.as_ref().map(ToString::to_string));
-            out
+            To::Role { role: role.clone(), within: within.as_ref().map(ToString::to_string) }
         }
-        Address::Parent => json!({ "parent": true }),
-        Address::Children { depth } => with_depth("children", depth),
-        Address::Siblings => json!({ "siblings": true }),
-        Address::Ancestors { depth } => with_depth("ancestors", depth),
-        Address::Descendants { depth } => with_depth("descendants", depth),
-        Address::Kind(AgentKind::Client) => json!({ "participants": "clients" }),
-        Address::Kind(_) => json!({ "participants": "agents" }),
-        Address::All | Address::Contacts | Address::Public => json!({ "broadcast": true }),
-        Address::Remote { agent, realm } => json!({ "system": realm, "agent": agent }),
+        Address::Parent => To::Parent { parent: true },
+        Address::Children { depth } => To::Children { children: true, depth: *depth },
+        Address::Siblings => To::Siblings { siblings: true },
+        Address::Ancestors { depth } => To::Ancestors { ancestors: true, depth: *depth },
+        Address::Descendants { depth } => To::Descendants { descendants: true, depth: *depth },
+        Address::Kind(AgentKind::Client) => To::Participants { participants: "clients".into() },
+        Address::Kind(_) => To::Participants { participants: "agents".into() },
+        Address::All | Address::Contacts | Address::Public => To::Broadcast { broadcast: true },
+        Address::Remote { agent, realm } => {
+            To::Remote { system: realm.to_string(), agent: agent.to_string() }
+        }
     }
 }
 
-/// How a message fared with one recipient, as text.
-pub(super) fn push_receipt(out: &mut String, agent: &str, status: &str, semantic: &str, at: i64) {
-    out.push_str(r#"{"agentId":"#);
-    push_text(out, agent);
-    out.push_str(r#","status":"#);
-    push_text(out, status);
-    out.push_str(r#","semantic":"#);
-    push_text(out, semantic);
-    out.push_str(r#","timestamp":"#);
-    push_shown(out, at);
-    out.push('}');
-}
-
-/// Appends what is shown without anything that JSON would escape: numbers and ids.
-pub(super) fn push_shown(out: &mut String, shown: impl std::fmt::Display) {
-    // Writing into a string cannot fail.
-    let _ = write!(out, "{shown}");
-}
-
-/// Appends a JSON string.
-pub(super) fn push_text(out: &mut String, text: &str) {
-    let plain = text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
-    if plain {
-        out.push('"');
-        out.push_str(text);
-        out.push('"');
-    } else {
-        out.push_str(&Value::from(text).to_string());
+/// The state of a message's delivery to a local recipient.
+pub(super) fn receipt<'a>(
+    agent: &'a AgentId,
+    state: DeliveryState,
+    semantic: &'a str,
+    at: i64,
+) -> wire::Receipt<'a> {
+    wire::Receipt {
+        agent_id: agent.as_str().into(),
+        status: state.as_str().into(),
+        semantic: semantic.into(),
+        timestamp: at,
+        error: None,
     }
-}
-
-/// Text that is known to be JSON.
-pub(super) fn raw(text: String) -> Box<RawValue> {
-    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

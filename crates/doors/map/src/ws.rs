@@ -1,4 +1,5 @@
-//! The WebSocket: one JSON value per text frame out; one or several, line by line, in.
+//! MAP over WebSocket. Outgoing text frames contain one JSON value; incoming ones may contain several, separated by line
+//! breaks.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -24,15 +25,15 @@ use posthaste_host::caller::{AuthError, Realm, bearer};
 use posthaste_host::http::errors::answer;
 use posthaste_host::http::listen::Peer;
 
-/// How many times a peer may leave unanswered whether it is there.
+/// Unanswered pings after which a peer counts as gone.
 pub(super) const SILENT_PINGS: u32 = 3;
-/// What is read and written at once. Most peers are idle, and there may be many.
+/// Buffers of a socket, in bytes. Small, as most peers are idle and there may be many.
 const READ_BUFFER: usize = 2 << 10;
 const WRITE_BUFFER: usize = 16 << 10;
 
-/// Opens the door, whatever the path.
+/// Opens a WebSocket, on any path.
 pub(super) async fn open(
-    State(shared): State<Door>,
+    State(door): State<Door>,
     Realm(engine): Realm,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
@@ -46,7 +47,7 @@ pub(super) async fn open(
             return answer(rejection.status(), "upgrade_required", message);
         }
     };
-    let known = match identify(&shared, &engine, &headers, &query).await {
+    let known = match identify(&door, &engine, &headers, &query).await {
         Ok(known) => known,
         Err(response) => return *response,
     };
@@ -57,18 +58,18 @@ pub(super) async fn open(
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
         .max_write_buffer_size(4 * MAX_MESSAGE)
-        .on_upgrade(move |socket| serve(shared, engine, known, address, socket))
+        .on_upgrade(move |socket| serve(door, engine, known, address, socket))
 }
 
-/// Who calls, as far as the request itself tells; nobody if it shows no token where one is needed.
+/// The caller's identity, as far as the request tells it; `None` if it has no token where one is needed.
 pub(super) async fn identify(
-    shared: &Door,
+    door: &Door,
     engine: &Engine,
     headers: &HeaderMap,
     query: &HashMap<String, String>,
 ) -> Result<Option<Known>, Box<Response>> {
     let token = bearer(headers).or_else(|| query.get("token").map(String::as_str));
-    match shared.recognise(engine, token, VIA).await {
+    match door.recognise(engine, token, VIA).await {
         Ok(known) => Ok(Some(known)),
         Err(AuthError::Missing) => Ok(None),
         Err(error @ (AuthError::Invalid | AuthError::OtherDoor { .. })) => {
@@ -80,9 +81,9 @@ pub(super) async fn identify(
     }
 }
 
-/// Not an `async fn`: what is needed at the beginning only would be kept to the end.
+/// Not an `async fn`, which would keep the arguments until the end.
 fn serve(
-    shared: Door,
+    door: Door,
     engine: Engine,
     known: Option<Known>,
     address: Option<IpAddr>,
@@ -90,21 +91,21 @@ fn serve(
 ) -> impl Future<Output = ()> {
     let (sink, stream) = socket.split();
     let (out, frames) = Outbox::socket(sink);
-    let line = Line::new(out, shared.stop().child_token());
+    let line = Line::new(out, door.stop().child_token());
     let heard = Arc::new(AtomicBool::new(true));
-    let writing = tokio::spawn(write(frames, heard.clone(), line.clone(), shared.ping_every()));
+    let writing = tokio::spawn(write(frames, heard.clone(), line.clone(), door.ping_every()));
     let mut frames = Box::pin(read(stream, heard, line.clone()));
-    let mut connection = Connection::new(shared, engine, known, address, line);
+    let mut connection = Connection::new(door, engine, known, address, line);
     async move {
         connection.run(&mut frames).await;
-        // The writer ends when nobody is left who could send, or when it says goodbye.
+        // The writer ends when all senders are gone, or after a close frame.
         drop((connection, frames));
         drop(writing.await);
     }
 }
 
-/// The frames of a peer, until it goes or breaks the rules. Says that it was heard of; a timer for each frame would cost
-/// more than reading it.
+/// The frames of a peer, until it closes or violates the protocol. Sets `heard` for each frame, because a timer per frame would
+/// cost more than reading it.
 fn read(
     stream: SplitStream<WebSocket>,
     heard: Arc<AtomicBool>,
@@ -122,7 +123,7 @@ fn read(
                 }
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Binary(_))) => break (close_code::UNSUPPORTED, "text frames only"),
-                // The answer to it waits in the socket; the writer, told by the line, sends it.
+                // The socket has the answer ready; the writer, which this stops, flushes it.
                 Some(Ok(Message::Close(_))) => {
                     line.stop.cancel();
                     return None;
@@ -136,10 +137,10 @@ fn read(
     })
 }
 
-/// Pings and pongs that a peer may send in a second: each ping is answered, and a call's rate limit does not count them.
-const MOST_PINGS: u32 = 1_000;
+/// Pings and pongs that a peer may send per second: each ping is answered, and the rate limit of calls does not count them.
+const MAX_PINGS_PER_SECOND: u32 = 1_000;
 
-/// How many pings came since when.
+/// Pings since the start of the current second.
 struct Pings {
     since: Instant,
     count: u32,
@@ -151,11 +152,11 @@ impl Pings {
             *self = Self { since: Instant::now(), count: 0 };
         }
         self.count += 1;
-        self.count > MOST_PINGS
+        self.count > MAX_PINGS_PER_SECOND
     }
 }
 
-/// The code and the reason to close with after a frame that cannot be read.
+/// Close code and reason for an unreadable frame.
 fn why_unreadable(error: &axum::Error) -> (u16, &'static str) {
     use tungstenite::error::{CapacityError, Error};
     match std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<Error>()) {
@@ -167,22 +168,22 @@ fn why_unreadable(error: &axum::Error) -> (u16, &'static str) {
     }
 }
 
-/// Sends what there is, several frames at a time where there are several. Lets go of a peer that has fallen silent.
+/// Writes queued frames together, and pings. Ends the connection of a peer that does not answer.
 async fn write(mut frames: Frames, heard: Arc<AtomicBool>, line: Line, ping_every: Duration) {
-    let patience = ping_every * SILENT_PINGS;
+    let write_timeout = ping_every * SILENT_PINGS;
     let mut unanswered = 0;
     let mut ping = tokio::time::interval(ping_every);
-    // Ticks that were missed are not made up for: whoever was held up would count as silent at once.
+    // Missed ticks are dropped: else a delayed peer would count as silent at once.
     ping.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     ping.reset();
-    let farewell = loop {
+    let close = loop {
         tokio::select! {
             biased;
             () = line.stop.cancelled() => break None,
             frame = frames.next() => {
                 let Some(frame) = frame else { break None };
-                if !taken(frames.write(frame), patience).await {
-                    // Whoever still has something to send must hear that nobody takes it.
+                if !is_written(frames.write(frame), write_timeout).await {
+                    // Tells senders that frames are no longer written.
                     line.stop.cancel();
                     return;
                 }
@@ -192,25 +193,25 @@ async fn write(mut frames: Frames, heard: Arc<AtomicBool>, line: Line, ping_ever
                 if unanswered >= SILENT_PINGS {
                     break Some((close_code::AWAY, "no sign of life"));
                 }
-                if !taken(frames.write_control(Message::Ping(Default::default())), patience).await {
+                if !is_written(frames.write_control(Message::Ping(Default::default())), write_timeout).await {
                     line.stop.cancel();
                     return;
                 }
             }
         }
     };
-    let farewell = farewell.or_else(|| line.why.get().copied());
-    let (code, reason) = farewell.unwrap_or((close_code::AWAY, "the office is done"));
+    let close = close.or_else(|| line.close.get().copied());
+    let (code, reason) = close.unwrap_or((close_code::AWAY, "the office is done"));
     let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
-    // What was ready goes out before the goodbye. A peer that said goodbye first takes no other; it gets its answer, which
-    // the socket has ready. Or the peer is gone already.
-    if !taken(frames.write_control(close), patience).await {
-        let _ = taken(frames.flush(), patience).await;
+    // Queued frames are written before the close frame. A peer that sent its close frame first accepts no other; it gets the
+    // answer that the socket has ready.
+    if !is_written(frames.write_control(close), write_timeout).await {
+        let _ = is_written(frames.flush(), write_timeout).await;
     }
     line.stop.cancel();
 }
 
-/// Whether a peer took what was written. One that takes nothing for as long as it may be silent is as good as gone.
-async fn taken(writing: impl Future<Output = Result<(), axum::Error>>, patience: Duration) -> bool {
-    matches!(tokio::time::timeout(patience, writing).await, Ok(Ok(())))
+/// Whether a write succeeded in time. A peer that accepts nothing for as long as it may be silent counts as gone.
+async fn is_written(writing: impl Future<Output = Result<(), axum::Error>>, write_timeout: Duration) -> bool {
+    matches!(tokio::time::timeout(write_timeout, writing).await, Ok(Ok(())))
 }

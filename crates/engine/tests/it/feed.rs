@@ -2,7 +2,7 @@
 //! may see.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use posthaste_engine::limits::Limits;
@@ -269,33 +269,6 @@ async fn overflow_is_reported_even_if_next_is_cancelled_while_counting() {
         assert_eq!(*lost, Overflow { dropped: 598, oldest: 3, newest: 600 });
     }
     assert!(cancelled > 0, "the test never cancelled");
-}
-
-#[tokio::test]
-async fn event_is_rendered_once_for_all_feeds() {
-    let realm = Realm::new();
-    let mut feeds = Vec::new();
-    for n in 0..100 {
-        let caller = Caller::member(id(&format!("listener-{n}")), "test");
-        feeds.push(follow(&realm.engine, &caller, Filter::everything(), Start::Now).await);
-    }
-    announce(&realm.engine).await;
-    let made = AtomicUsize::new(0);
-    let mut texts = Vec::new();
-    for feed in &mut feeds {
-        let (_, event) = event(feed).await;
-        texts.push(event.render(0, |event| {
-            made.fetch_add(1, Ordering::Relaxed);
-            format!("event {}", event.seq)
-        }));
-    }
-    assert_eq!(made.load(Ordering::Relaxed), 1);
-    assert!(texts.iter().all(|text| Arc::ptr_eq(text, &texts[0])), "one text, shared");
-    let (_, event) = {
-        announce(&realm.engine).await;
-        event(&mut feeds[0]).await
-    };
-    assert_eq!((&*event.render(0, |_| "a".into()), &*event.render(1, |_| "b".into())), ("a", "b"));
 }
 
 #[tokio::test]

@@ -81,10 +81,6 @@ fn special(method: &str) -> Option<(Who, Value)> {
     })
 }
 
-fn quoted(text: &str) -> impl Iterator<Item = &str> {
-    text.split('"').skip(1).step_by(2)
-}
-
 pub(crate) fn control_methods() -> BTreeSet<String> {
     let schema = posthaste_control::schema();
     let names = schema["properties"].as_object().unwrap().keys();
@@ -92,12 +88,7 @@ pub(crate) fn control_methods() -> BTreeSet<String> {
 }
 
 pub(crate) fn map_methods() -> BTreeSet<String> {
-    let text = source("doors/map/src/methods.rs");
-    let table = &text[text.find("fn find(").unwrap()..];
-    let table = &table[..table.find("_ => return None").unwrap()];
-    let hello = &text[text.find("pub(super) async fn call(").unwrap()..];
-    let hello = &hello[..hello.find("_ => {}").unwrap()];
-    quoted(table).chain(quoted(hello)).filter(|name| name.contains('/')).map(str::to_owned).collect()
+    posthaste_map::method_names().map(str::to_owned).collect()
 }
 
 pub(super) async fn ask(world: &World) -> Vec<Line> {
@@ -125,7 +116,6 @@ pub(super) async fn ask(world: &World) -> Vec<Line> {
         }
     }
     let methods = map_methods();
-    assert!(methods.len() > 90, "the table of MAP's methods was not found: {methods:?}");
     for method in methods {
         // Greetings say who somebody is; whoever comes over HTTP has said so with the request.
         let (who, params) = special(&method).unwrap_or((Who::Bearer, json!({})));

@@ -116,13 +116,13 @@ impl Client {
         Self::dial(office, format!("ws://{}{path}", office.address)).await
     }
 
-    /// A connection to an office that somebody else started, with a token; it has said nothing yet.
+    /// A connection to a running server, with a token, before any call.
     pub(crate) async fn open_at(url: &str, token: &str) -> Self {
         let address = url.strip_prefix("http://").unwrap();
         Self::dial_at(address, format!("ws://{address}/map?token={token}")).await
     }
 
-    /// An agent of that name at an office that somebody else started, with a token.
+    /// An agent of that name at a running server, with a token.
     pub(crate) async fn agent_at(url: &str, token: &str, name: &str) -> Self {
         let mut client = Self::open_at(url, token).await;
         client

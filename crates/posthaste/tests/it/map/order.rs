@@ -76,7 +76,7 @@ fn rows() -> Vec<(&'static str, &'static str, &'static str, Value)> {
 
 // Issue 23, line 11
 #[tokio::test]
-async fn a_caller_without_the_right_does_not_learn_whether_the_object_exists() {
+async fn callers_without_the_right_do_not_learn_whether_the_object_exists() {
     let office = Office::open(&["--no-auth"]).await;
     for (method, group, switch, asked) in rows() {
         let mut caller = Client::stranger(&office).await;
@@ -100,7 +100,7 @@ async fn a_caller_without_the_right_does_not_learn_whether_the_object_exists() {
 
 // The same for callers whose token gives them fewer rights.
 #[tokio::test]
-async fn an_ordinary_token_may_not_steer_or_federate_whatever_exists() {
+async fn ordinary_tokens_may_not_steer_or_federate() {
     let office = Office::open(&[]).await;
     let mut operator = Client::connect_with(&office, &office.admin_token(), "system").await;
     let made = json!({ "role": "agent", "name": "ann" });

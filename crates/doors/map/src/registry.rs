@@ -11,23 +11,23 @@ use posthaste_wire::map::log_tag;
 use super::federation::Link;
 use super::session::Session;
 
-/// The halls of all realms.
+/// The registries of all realms.
 #[derive(Debug, Default)]
-pub(crate) struct Halls {
-    halls: Mutex<HashMap<RealmName, Arc<Hall>>>,
+pub(crate) struct SessionRegistries {
+    registries: Mutex<HashMap<RealmName, Arc<SessionRegistry>>>,
 }
 
 /// The sessions of one realm.
 #[derive(Debug, Default)]
-pub(super) struct Hall {
+pub(super) struct SessionRegistry {
     sessions: Mutex<Sessions>,
     history: OnceLock<u16>,
     links: Mutex<HashMap<String, Link>>,
     next_link: AtomicU64,
     swept: AtomicBool,
     /// The sessions that get no messages, by id. Few if any, and asked for with every message that names somebody.
-    deaf: Mutex<HashMap<String, Arc<Session>>>,
-    any_deaf: AtomicBool,
+    not_receiving: Mutex<HashMap<String, Arc<Session>>>,
+    any_not_receiving: AtomicBool,
     /// Ids that connections are about to take.
     claimed: Mutex<HashSet<AgentId>>,
 }
@@ -35,13 +35,13 @@ pub(super) struct Hall {
 /// One connection at a time takes an id: from the look whether it is free until its mail is waited for.
 #[derive(Debug)]
 pub(super) struct Claim {
-    hall: Arc<Hall>,
+    registry: Arc<SessionRegistry>,
     id: AgentId,
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.hall.claimed.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.registry.claimed.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
 }
 
@@ -52,14 +52,14 @@ struct Sessions {
     participants: HashMap<AgentId, String>,
 }
 
-impl Halls {
-    pub(super) fn of(&self, realm: &RealmName) -> Arc<Hall> {
-        let mut halls = self.halls.lock().unwrap_or_else(PoisonError::into_inner);
-        halls.entry(realm.clone()).or_default().clone()
+impl SessionRegistries {
+    pub(super) fn of(&self, realm: &RealmName) -> Arc<SessionRegistry> {
+        let mut registries = self.registries.lock().unwrap_or_else(PoisonError::into_inner);
+        registries.entry(realm.clone()).or_default().clone()
     }
 }
 
-impl Hall {
+impl SessionRegistry {
     /// Whether this is the first time anybody enters since the office opened.
     pub(super) fn is_new(&self) -> bool {
         !self.swept.swap(true, Ordering::AcqRel)
@@ -68,7 +68,7 @@ impl Hall {
     /// Keeps other connections from taking an id for as long as the claim is held; nothing if one is about to.
     pub(super) fn claim(self: Arc<Self>, id: &AgentId) -> Option<Claim> {
         let is_first = self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
-        is_first.then(|| Claim { hall: self, id: id.clone() })
+        is_first.then(|| Claim { registry: self, id: id.clone() })
     }
 
     pub(super) fn add(&self, session: Arc<Session>) {
@@ -84,28 +84,28 @@ impl Hall {
             sessions.participants.remove(&session.participant);
         }
         drop(sessions);
-        self.note_deaf(|deaf| drop(deaf.remove(&session.id)));
+        self.change_not_receiving(|not_receiving| drop(not_receiving.remove(&session.id)));
     }
 
     /// Notes whether a session gets messages, now that it is here or what it may do has changed.
     pub(super) fn note_receiving(&self, session: &Arc<Session>) {
-        self.note_deaf(|deaf| match session.receives() {
-            true => drop(deaf.remove(&session.id)),
-            false => drop(deaf.insert(session.id.clone(), session.clone())),
+        self.change_not_receiving(|not_receiving| match session.receives() {
+            true => drop(not_receiving.remove(&session.id)),
+            false => drop(not_receiving.insert(session.id.clone(), session.clone())),
         });
     }
 
-    fn note_deaf(&self, change: impl FnOnce(&mut HashMap<String, Arc<Session>>)) {
-        let mut deaf = self.deaf.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut deaf);
-        self.any_deaf.store(!deaf.is_empty(), Ordering::Release);
+    fn change_not_receiving(&self, change: impl FnOnce(&mut HashMap<String, Arc<Session>>)) {
+        let mut not_receiving = self.not_receiving.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut not_receiving);
+        self.any_not_receiving.store(!not_receiving.is_empty(), Ordering::Release);
     }
 
-    /// Whether somebody is connected under this name and gets no messages.
-    pub(super) fn is_deaf(&self, agent: &AgentId) -> bool {
-        self.any_deaf.load(Ordering::Acquire) && {
-            let deaf = self.deaf.lock().unwrap_or_else(PoisonError::into_inner);
-            deaf.values().any(|session| session.is_live() && session.owns(agent))
+    /// Whether a session that is connected under this name receives no messages.
+    pub(super) fn is_not_receiving(&self, agent: &AgentId) -> bool {
+        self.any_not_receiving.load(Ordering::Acquire) && {
+            let not_receiving = self.not_receiving.lock().unwrap_or_else(PoisonError::into_inner);
+            not_receiving.values().any(|session| session.is_live() && session.owns(agent))
         }
     }
 

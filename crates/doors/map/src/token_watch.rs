@@ -1,5 +1,5 @@
-//! Tells a connection of its token's end: whoever holds one is warned before it lapses, and hangs up with it when it lapses
-//! or is revoked.
+//! Watches the token of a connection: warns the peer before it expires, and closes the connection when it expires or is
+//! revoked.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -7,7 +7,10 @@ use std::time::Duration;
 use axum::extract::ws::close_code;
 use posthaste_engine::nouns::Millis;
 use posthaste_engine::{Engine, stamp};
-use serde_json::json;
+use posthaste_wire::map::connect::{AuthExpiring, AuthRevoked};
+use posthaste_wire::rpc;
+use serde::Serialize;
+use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -16,24 +19,24 @@ use crate::Door;
 use posthaste_host::caller::Pass;
 use posthaste_host::token_watch::End;
 
-/// How long before its end the bearer of a token is warned.
+/// How long before its token expires a peer is warned.
 const WARNING: Millis = 5 * 60 * 1000;
 
-/// Watches over a pass until `watch` ends, and ends `line` with it. Nothing is said before `go`.
+/// Watches a token until `watch` is cancelled, and ends `line` with the token. Starts when the returned sender is used.
 pub(super) fn watch(
-    shared: &Door,
+    door: &Door,
     engine: &Engine,
     pass: Pass,
     watch: CancellationToken,
     line: Line,
 ) -> oneshot::Sender<()> {
     let (go, gone) = oneshot::channel();
-    let (shared, engine) = (shared.clone(), engine.clone());
+    let (door, engine) = (door.clone(), engine.clone());
     tokio::spawn(async move {
-        // Pinned here: handed on whole it would be there twice for as long as it waits.
+        // Pinned here: moved into `run_until_cancelled` it would take its memory twice.
         let watching = pin!(async {
             if gone.await.is_ok() {
-                guard(&shared, &engine, &pass, &line).await;
+                guard(&door, &engine, &pass, &line).await;
             }
         });
         watch.run_until_cancelled(watching).await;
@@ -41,34 +44,34 @@ pub(super) fn watch(
     go
 }
 
-async fn guard(shared: &Door, engine: &Engine, pass: &Pass, line: &Line) {
+async fn guard(door: &Door, engine: &Engine, pass: &Pass, line: &Line) {
     let warning = async {
         let Some(end) = pass.expires_at else { return std::future::pending().await };
         let left = |until: Millis| Duration::from_millis(u64::try_from(until - stamp::now()).unwrap_or(0));
         tokio::time::sleep(left(end - WARNING)).await;
         let left = end - stamp::now();
         if left > 0 {
-            tell(line, "map/auth/expiring", json!({ "expiresAt": end, "expiresInMs": left }));
+            tell(line, "map/auth/expiring", &AuthExpiring { expires_at: end, expires_in_ms: left });
         }
         std::future::pending::<()>().await;
     };
     tokio::select! {
         () = warning => {}
-        end = shared.until_void(engine, pass) => hang_up(line, end),
+        end = door.until_void(engine, pass) => hang_up(line, end),
     }
 }
 
-fn tell(line: &Line, method: &str, params: serde_json::Value) {
-    let notice = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-    // Whoever has hung up need not be told, and whoever does not read is not waited for.
-    let _ = line.out.try_send(notice.to_string());
+fn tell(line: &Line, method: &str, params: &impl Serialize) {
+    let Ok(params) = to_raw_value(params) else { return };
+    // A full queue means that the peer does not read; the connection ends soon either way.
+    let _ = line.out.try_send(rpc::write_notification(method, Some(&params)));
 }
 
 fn hang_up(line: &Line, end: End) {
-    let (reason, farewell) = match end {
+    let (reason, text) = match end {
         End::Expired => ("expired", "the token has expired"),
         End::Revoked => ("revoked", "the token was revoked"),
     };
-    tell(line, "map/auth/revoked", json!({ "reason": reason }));
-    line.end(close_code::POLICY, farewell);
+    tell(line, "map/auth/revoked", &AuthRevoked { reason: reason.to_owned() });
+    line.end(close_code::POLICY, text);
 }

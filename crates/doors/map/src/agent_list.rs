@@ -1,108 +1,24 @@
-//! `map/agents/list`: everyone who fits, whichever way it is asked.
+//! `map/agents/list`: all agents that match a filter.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json};
 use posthaste_engine::views::{AgentQuery, View, Viewed};
-use serde::{Deserialize, Deserializer};
+use posthaste_wire::map::agent::{AgentFilter, ListParams, ListResult};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::connection::{Connection, Outcome};
-use super::from_wire::{self, object_or_default, params};
+use super::connection::{Answer, Connection, Outcome};
+use super::from_wire::{self, params};
+use super::nouns;
 use super::session::Session;
-use super::to_wire;
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ListParams {
-    #[serde(deserialize_with = "object_or_default")]
-    filter: Wanted,
-    // Some clients write the filter's fields beside it.
-    #[serde(flatten)]
-    beside: Wanted,
-    limit: Option<Value>,
-    cursor: Option<String>,
-}
-
-/// What is asked for. A list and its singular mean the same, and so do one word and a list of one.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Wanted {
-    #[serde(deserialize_with = "words")]
-    states: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    state: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    roles: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    role: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    scopes: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    scope: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    tags: Vec<String>,
-    #[serde(deserialize_with = "words")]
-    accepts: Vec<String>,
-    parent: Option<String>,
-    has_children: Option<bool>,
-    owner_id: Option<String>,
-    session_id: Option<String>,
-    capability_id: Option<String>,
-    capability: Option<String>,
-    persistent_id: Option<String>,
-}
-
-impl Wanted {
-    /// With what was written beside it, and each thing in one place.
-    fn with(mut self, mut beside: Self) -> Self {
-        for (all, more) in [
-            (&mut self.states, [&mut self.state, &mut beside.states, &mut beside.state]),
-            (&mut self.roles, [&mut self.role, &mut beside.roles, &mut beside.role]),
-            (&mut self.scopes, [&mut self.scope, &mut beside.scopes, &mut beside.scope]),
-        ] {
-            more.into_iter().for_each(|words| all.append(words));
-        }
-        self.tags.append(&mut beside.tags);
-        self.accepts.append(&mut beside.accepts);
-        Self {
-            parent: self.parent.or(beside.parent),
-            has_children: self.has_children.or(beside.has_children),
-            owner_id: self.owner_id.or(beside.owner_id),
-            session_id: self.session_id.or(beside.session_id),
-            capability_id: self
-                .capability_id
-                .or(self.capability.take())
-                .or(beside.capability_id)
-                .or(beside.capability),
-            persistent_id: self.persistent_id.or(beside.persistent_id),
-            ..self
-        }
-    }
-}
-
-/// A word or a list of words.
-fn words<'de, D: Deserializer<'de>>(given: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        One(String),
-        Many(Vec<String>),
-    }
-    Ok(match Option::deserialize(given)? {
-        None => Vec::new(),
-        Some(Written::One(word)) => vec![word],
-        Some(Written::Many(words)) => words,
-    })
-}
 
 /// `map/agents/list`.
 pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let asked: ListParams = params(given)?;
     let limit = from_wire::limit(asked.limit.as_ref(), 1000, 1000)?;
-    let wanted = asked.filter.with(asked.beside);
+    let wanted = asked.filter.merged(asked.beside);
     let query = AgentQuery {
         states: wanted.states.clone(),
         roles: wanted.roles.clone(),
@@ -113,24 +29,20 @@ pub(super) async fn list(at: &mut Connection, session: &Arc<Session>, given: Opt
         limit,
         ..AgentQuery::default()
     };
-    // A session that is not there has no agents.
+    // A session that does not exist has no agents.
     let of_session = wanted.session_id.as_deref().map(|id| -> BTreeSet<AgentId> {
-        at.hall.session(id).map_or_else(BTreeSet::new, |other| other.agents().into_iter().collect())
+        at.registry.session(id).map_or_else(BTreeSet::new, |other| other.agents().into_iter().collect())
     });
     let caller = session.caller();
     let (found, next) =
         at.engine.read(move |view| page(view, &caller, query, &wanted, of_session.as_ref())).await?;
-    let mut answer = json!({ "agents": found.iter().map(to_wire::agent).collect::<Vec<_>>() });
-    if let Some(next) = next {
-        answer["nextCursor"] = next.as_str().into();
-    }
-    Ok(answer.into())
+    Ok(Answer::of(&ListResult { agents: nouns::agents(&found), next_cursor: next.map(|id| id.to_string()) }))
 }
 
-/// Everyone with a persistent identity, also those who are hidden.
+/// All agents with a persistent identity, hidden ones included.
 pub(super) fn with_persistent_id(view: &View<'_>, id: String) -> Viewed<Vec<Agent>> {
     let query = AgentQuery { kinds: vec![AgentKind::Agent], limit: 1000, ..AgentQuery::default() };
-    let wanted = Wanted { persistent_id: Some(id), ..Wanted::default() };
+    let wanted = AgentFilter { persistent_id: Some(id), ..AgentFilter::default() };
     Ok(page(view, &Caller::office(), query, &wanted, None)?.0)
 }
 
@@ -139,12 +51,12 @@ pub(super) fn persistent_id(identity: &Value) -> Option<&str> {
     identity.get("persistentId").or_else(|| identity.get("id"))?.as_str()
 }
 
-/// A full page, however many the finer conditions leave out.
+/// A full page of agents that match, however many the conditions beyond the query leave out.
 fn page(
     view: &View<'_>,
     caller: &Caller,
     mut query: AgentQuery,
-    wanted: &Wanted,
+    wanted: &AgentFilter,
     of_session: Option<&BTreeSet<AgentId>>,
 ) -> Viewed<(Vec<Agent>, Option<AgentId>)> {
     let mut found = Vec::new();
@@ -170,14 +82,14 @@ fn page(
     }
 }
 
-fn fits(view: &View<'_>, caller: &Caller, agent: &Agent, wanted: &Wanted) -> Viewed<bool> {
+fn fits(view: &View<'_>, caller: &Caller, agent: &Agent, wanted: &AgentFilter) -> Viewed<bool> {
     if !wanted.scopes.is_empty()
         && !agent.scopes.iter().any(|id| wanted.scopes.iter().any(|s| s == id.as_str()))
     {
         return Ok(false);
     }
-    let descriptor = to_wire::own_member(agent, "capabilityDescriptor").unwrap_or_default();
-    // Lists of words, or of things that go by the member of that name.
+    let descriptor = nouns::own_member(agent, "capabilityDescriptor").unwrap_or_default();
+    // Lists of words, or of objects that have the word in the member of that name.
     let lists = |list: &str, name: &str, word: &str| match descriptor.get(list) {
         Some(Value::Array(list)) => list
             .iter()
@@ -202,7 +114,7 @@ fn fits(view: &View<'_>, caller: &Caller, agent: &Agent, wanted: &Wanted) -> Vie
         return Ok(false);
     }
     if let Some(id) = &wanted.persistent_id {
-        let identity = to_wire::own_member(agent, "persistentIdentity").unwrap_or_default();
+        let identity = nouns::own_member(agent, "persistentIdentity").unwrap_or_default();
         if persistent_id(&identity) != Some(id) {
             return Ok(false);
         }

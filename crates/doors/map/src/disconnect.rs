@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use posthaste_engine::nouns::{AgentId, Json};
+use posthaste_engine::nouns::AgentId;
 use posthaste_engine::verbs::agents::{Orphan, Unregister};
 use posthaste_engine::verbs::office::Announce;
 use posthaste_engine::{Engine, EngineError, Refusal};
 
 use super::RESUME_WINDOW;
-use super::hall::Hall;
+use super::nouns::stored;
+use super::registry::SessionRegistry;
 use super::session::{Policy, Session};
 use crate::Door;
 
@@ -16,7 +17,12 @@ use crate::Door;
 const TRIES: u32 = 3;
 
 /// Lets a session go when its connection does: others are told, and its agents fare as its policy says.
-pub(super) async fn leave(shared: &Door, engine: &Engine, hall: &Arc<Hall>, session: Arc<Session>) {
+pub(super) async fn leave(
+    door: &Door,
+    engine: &Engine,
+    registry: &Arc<SessionRegistry>,
+    session: Arc<Session>,
+) {
     let Some(epoch) = session.detach() else { return };
     let cause = tell_end(engine, &session).await;
     let window = match session.policy {
@@ -30,14 +36,14 @@ pub(super) async fn leave(shared: &Door, engine: &Engine, hall: &Arc<Hall>, sess
         }
         Policy::Grace(window) => window,
     };
-    let (shared, engine, hall) = (shared.clone(), engine.clone(), hall.clone());
+    let (door, engine, registry) = (door.clone(), engine.clone(), registry.clone());
     tokio::spawn(async move {
         tokio::select! {
-            () = shared.stop().cancelled() => return,
+            () = door.stop().cancelled() => return,
             () = tokio::time::sleep(window) => {}
         }
         if session.is_gone_since(epoch) {
-            end(&engine, &hall, &session, "grace period over", cause).await;
+            end(&engine, &registry, &session, "grace period over", cause).await;
         }
     });
 }
@@ -64,14 +70,20 @@ async fn announce_end(engine: &Engine, session: &Session) -> Result<Option<i64>,
     }
     let word = "participant.disconnected".to_owned();
     let caller = session.caller_as(session.participant.clone());
-    let data = Json::from_value(&session.participant_data());
+    let data = stored(&session.participant_data(None));
     engine.submit(&caller, Announce { word, data, to: None }).await.map(Some)
 }
 
 /// Ends a session for good: nobody can resume it any more.
-pub(super) async fn end(engine: &Engine, hall: &Hall, session: &Session, reason: &str, cause: Option<i64>) {
+pub(super) async fn end(
+    engine: &Engine,
+    registry: &SessionRegistry,
+    session: &Session,
+    reason: &str,
+    cause: Option<i64>,
+) {
     session.detach();
-    hall.remove(session);
+    registry.remove(session);
     if session.policy != Policy::Orphan {
         retire_agents(engine, session, reason, cause).await;
     }
@@ -79,7 +91,7 @@ pub(super) async fn end(engine: &Engine, hall: &Hall, session: &Session, reason:
         session.remove_subscription(&subscription.id);
     }
     // Whoever came back under the same name without resuming goes on under it.
-    if session.is_listed() && hall.participant(&session.participant).is_none() {
+    if session.is_listed() && registry.participant(&session.participant).is_none() {
         retire(engine, session, &session.participant, reason, cause).await;
     }
 }
