@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::office::{ROLES, Role, World};
-use super::{Got, Line, Who, compare, source};
+use super::{Got, Line, Who, compare};
 
 /// An hour from now: reservations end within days.
 fn later() -> i64 {
