@@ -61,16 +61,17 @@ pub fn router(host: Host) -> Router {
         .with_state(host)
 }
 
-/// Calls one of the methods for a caller whose token was checked.
-pub async fn call(
-    host: &Host,
-    engine: &Engine,
-    identity: &Identity,
-    method: &str,
-    params: Option<&RawValue>,
-) -> Result<Box<RawValue>, ErrorObject> {
+/// Calls one of the methods for a caller whose token was checked. The future is boxed so that it is compiled here and not
+/// again in each crate that calls it.
+pub fn call<'a>(
+    host: &'a Host,
+    engine: &'a Engine,
+    identity: &'a Identity,
+    method: &'a str,
+    params: Option<&'a RawValue>,
+) -> OwnAnswer<'a> {
     let method = method.strip_prefix(PREFIX).unwrap_or(method);
-    table::dispatch(Call { host, engine, identity }, method, params).await
+    Box::pin(table::dispatch(Call { host, engine, identity }, method, params))
 }
 
 /// The methods, as other JSON-RPC doors offer them.
@@ -85,7 +86,7 @@ impl OwnMethods for Methods {
         method: &'a str,
         params: Option<&'a RawValue>,
     ) -> OwnAnswer<'a> {
-        Box::pin(call(&self.0, engine, identity, method, params))
+        call(&self.0, engine, identity, method, params)
     }
 }
 

@@ -53,7 +53,7 @@ macro_rules! methods {
         ) -> Result<Box<RawValue>, ErrorObject> {
             match method {
                 $($name => {
-                    let result: wire::$result = $handler(call, parse::<wire::$params>(given)?).await?;
+                    let result: wire::$result = Box::pin($handler(call, parse::<wire::$params>(given)?)).await?;
                     to_raw_value(&result).map_err(bad_params)
                 })+
                 _ => Err(ErrorObject::new(METHOD_NOT_FOUND, format!("there is no method x-posthaste/{method}"))),
