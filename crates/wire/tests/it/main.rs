@@ -4,6 +4,7 @@ mod airc;
 mod canonical;
 mod ids;
 mod mail;
+mod map_entries;
 mod rpc;
 mod signing;
 mod sse;
