@@ -4,8 +4,7 @@ use posthaste_wire::map::conversation::{
     Conversation, CreateResult, GetResult, Invitation, JoinResult, LeaveResult, Participant, PresenceResult,
 };
 use posthaste_wire::map::event::{
-    AgentRegistered, DraftMembers, Event, EventParams, MessageData, OverflowData, SessionUpdate,
-    TurnData,
+    AgentRegistered, DraftMembers, Event, EventParams, MessageData, OverflowData, SessionUpdate, TurnData,
 };
 use posthaste_wire::map::message::{
     Delivered, Delivery, ForeignMeta, InjectResult, Message, Receipt, RequestResult, SendParams, SendResult,
