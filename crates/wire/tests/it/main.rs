@@ -5,6 +5,7 @@ mod canonical;
 mod ids;
 mod mail;
 mod map_entries;
+mod map_messages;
 mod rpc;
 mod signing;
 mod sse;

@@ -1,4 +1,4 @@
-//! The draft's side of MAP from outside: what acp-compat mode leaves out, whose answer counts, and what events say.
+//! The draft's dialect: what acp-compat mode leaves out, whose answer counts, and what events contain.
 
 use serde_json::{Value, json};
 
@@ -13,13 +13,13 @@ async fn code(client: &mut Client, method: &str, params: Value) -> Value {
 }
 
 /// The next event of one type, with what the subscription wrote around it.
-async fn told(client: &mut Client, kind: &str) -> Value {
+async fn next_event(client: &mut Client, kind: &str) -> Value {
     let kind = kind.to_owned();
     client.next(move |frame| frame["params"]["event"]["type"] == kind.as_str()).await["params"].take()
 }
 
 #[tokio::test]
-async fn whoever_wants_no_payloads_gets_none_in_the_envelope_either() {
+async fn without_payloads_the_envelope_has_none_either() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut watching, _) = connect_raw(&office, full()).await;
     let asked =
@@ -28,7 +28,7 @@ async fn whoever_wants_no_payloads_gets_none_in_the_envelope_either() {
     let mut from = Client::agent(&office, "from").await;
     let _to = Client::agent(&office, "to").await;
     from.call("map/send", json!({ "to": { "agent": "to" }, "payload": "kept" })).await.unwrap();
-    let live = told(&mut watching, "message").await;
+    let live = next_event(&mut watching, "message").await;
     let replay = watching.call("map/replay", asked).await.unwrap();
     for event in [&live["event"], &replay["events"][0]["event"]] {
         assert_eq!((&event["envelope"]["from"], event["envelope"].get("payload")), (&json!("from"), None));
@@ -37,7 +37,7 @@ async fn whoever_wants_no_payloads_gets_none_in_the_envelope_either() {
 }
 
 #[tokio::test]
-async fn acp_compat_mode_has_no_way_to_other_systems_and_no_tree() {
+async fn acp_compat_mode_has_no_federation_and_no_tree() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut compat, hello) = connect_raw(&office, json!({ "mode": "acp-compat" })).await;
     let own = &hello["agentId"];
@@ -60,11 +60,11 @@ async fn acp_compat_mode_has_no_way_to_other_systems_and_no_tree() {
 }
 
 #[tokio::test]
-async fn only_the_one_who_was_asked_answers_and_only_to_the_asker() {
+async fn only_recipients_answer_a_request_and_only_to_its_sender() {
     let office = Office::open(&["--no-auth"]).await;
     let mut asker = Client::agent(&office, "asker").await;
     let mut other = Client::agent(&office, "other").await;
-    // The question is for the second of two agents; whoever is behind them speaks in the name of the first.
+    // The question is for the second of two agents; their session speaks in the name of the first.
     let mut asked = Client::agent(&office, "first").await;
     asked.call("map/agents/register", json!({ "agentId": "second" })).await.unwrap();
     let question = json!({ "to": { "agent": "second" }, "payload": "?", "meta": { "correlationId": "c" } });
@@ -72,15 +72,15 @@ async fn only_the_one_who_was_asked_answers_and_only_to_the_asker() {
     asker.text(&call.to_string()).await;
     assert_eq!(asked.message().await["payload"], "?");
     let say = |to: &str, payload: &str| json!({ "to": { "agent": to }, "payload": payload, "meta": { "correlationId": "c" } });
-    other.call("map/send", say("asker", "from somebody else")).await.unwrap();
-    asked.call("map/send", say("other", "to somebody else")).await.unwrap();
+    other.call("map/send", say("asker", "from another agent")).await.unwrap();
+    asked.call("map/send", say("other", "to another agent")).await.unwrap();
     asked.call("map/send", say("asker", "the answer")).await.unwrap();
     let answer = asker.next(|frame| frame["id"] == 7).await;
     assert_eq!(answer["result"]["payload"], "the answer", "{answer}");
 }
 
 #[tokio::test]
-async fn a_request_to_another_system_is_refused_for_what_it_is() {
+async fn request_to_another_system_is_refused() {
     let beta = Office::open(&["--no-auth", "--realm", "beta"]).await;
     let alpha = Office::open(&["--no-auth", "--realm", "alpha"]).await;
     let mut ann = Client::agent(&alpha, "ann").await;
@@ -94,7 +94,7 @@ async fn a_request_to_another_system_is_refused_for_what_it_is() {
 }
 
 #[tokio::test]
-async fn an_event_names_those_who_were_passed_over() {
+async fn event_names_recipients_that_were_left_out() {
     let office = Office::open(&["--no-auth"]).await;
     let mut from = Client::agent(&office, "from").await;
     let _ok = Client::agent(&office, "ok").await;
@@ -112,7 +112,7 @@ async fn an_event_names_those_who_were_passed_over() {
     watching.call("map/subscribe", filter.clone()).await.unwrap();
     let send = json!({ "to": { "agents": ["ok", "unwilling", "deaf"] }, "payload": 1 });
     let sent = from.call("map/send", send).await.unwrap();
-    let event = told(&mut watching, "message").await["event"].take();
+    let event = next_event(&mut watching, "message").await["event"].take();
     let statuses = |of: &Value| -> Vec<Value> {
         of["receipts"].as_array().unwrap().iter().map(|one| json!([one["agentId"], one["status"]])).collect()
     };
@@ -120,14 +120,14 @@ async fn an_event_names_those_who_were_passed_over() {
     assert_eq!(statuses(&sent)[1..], statuses(&event)[1..], "the answer says the same: {sent}");
     let replay = watching.call("map/replay", filter).await.unwrap();
     for (n, name) in ["unwilling", "deaf"].into_iter().enumerate() {
-        let failed = told(&mut watching, "message.failed").await["event"].take();
+        let failed = next_event(&mut watching, "message.failed").await["event"].take();
         assert_eq!((&failed["messageId"], &failed["agentId"]), (&sent["messageId"], &json!(name)));
         assert_eq!(replay["events"][n + 1]["event"], failed, "and the history keeps it");
     }
 }
 
 #[tokio::test]
-async fn a_new_agent_is_told_of_as_it_is() {
+async fn registration_event_has_the_whole_entry() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut watching, _) = connect_raw(&office, full()).await;
     watching
@@ -135,7 +135,7 @@ async fn a_new_agent_is_told_of_as_it_is() {
         .await
         .unwrap();
     let mut maker = Client::agent(&office, "maker").await;
-    told(&mut watching, "agent.registered").await;
+    next_event(&mut watching, "agent.registered").await;
     let register = json!({
         "agentId": "made", "name": "Made", "role": "worker", "description": "does it", "parent": "maker",
         "scopes": ["team"], "metadata": { "a": 1 }, "environment": { "type": "vm" }, "visibility": "public",
@@ -143,13 +143,13 @@ async fn a_new_agent_is_told_of_as_it_is() {
     });
     maker.call("map/agents/register", register).await.unwrap();
     let seen = watching.call("map/agents/get", json!({ "agentId": "made" })).await.unwrap()["agent"].take();
-    let event = told(&mut watching, "agent.registered").await["event"].take();
+    let event = next_event(&mut watching, "agent.registered").await["event"].take();
     assert_eq!(event["agent"], seen);
     assert_eq!((&seen["parent"], &seen["scopes"]), (&json!("maker"), &json!(["team"])));
 }
 
 #[tokio::test]
-async fn a_connection_keeps_its_vocabulary_beyond_its_session() {
+async fn connection_keeps_its_dialect_beyond_its_session() {
     let office = Office::open(&["--no-auth"]).await;
     let _to = Client::agent(&office, "to").await;
     let (mut root, _) = connect_raw(&office, full()).await;
@@ -166,7 +166,7 @@ async fn a_connection_keeps_its_vocabulary_beyond_its_session() {
 }
 
 #[tokio::test]
-async fn federation_is_offered_to_those_who_may() {
+async fn federation_is_offered_to_sessions_that_may_federate() {
     let office = Office::open(&[]).await;
     let mut admin = Client::open_with(&office, &office.admin_token()).await;
     let hello = admin.call("map/initialize", full()).await.unwrap();
@@ -179,7 +179,7 @@ async fn federation_is_offered_to_those_who_may() {
 }
 
 #[tokio::test]
-async fn a_filter_by_descent_hears_what_is_written_to_those_below() {
+async fn descent_filter_matches_messages_to_descendants() {
     let office = Office::open(&["--no-auth"]).await;
     let mut boss = Client::agent(&office, "boss").await;
     boss.call("map/agents/register", json!({ "agentId": "worker", "parent": "boss" })).await.unwrap();

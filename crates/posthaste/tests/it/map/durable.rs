@@ -10,7 +10,7 @@ use crate::harness::TestDir;
 use crate::map::client::Client;
 use crate::office::Office;
 
-/// Sends until the server is gone, which gets `signal` after a while. Gives the numbers of the sends that were answered.
+/// Sends until the server is gone, which gets `signal` after a while. Returns the numbers of the answered sends.
 async fn send_until(office: &Office, signal: Signal, after: Duration, meta: &Value) -> Vec<i64> {
     let url = office.url().to_owned();
     let mut to = Client::agent_at(&url, &token(office, "to").await, "to").await;
@@ -36,13 +36,16 @@ async fn token(office: &Office, name: &str) -> String {
 
 /// The numbers of the messages in the database.
 async fn in_database(office: &Office) -> HashSet<i64> {
-    let letters = office.inbox("to", 0).await;
-    letters.iter().filter_map(|letter| letter["subject"].as_str()?.strip_prefix('n')?.parse().ok()).collect()
+    let messages = office.inbox("to", 0).await;
+    messages
+        .iter()
+        .filter_map(|message| message["subject"].as_str()?.strip_prefix('n')?.parse().ok())
+        .collect()
 }
 
-// F5: the published SDK's `agent.send(…)` without options.
+// The published SDK's `agent.send(…)` without options.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_server_has_every_plain_send_that_it_answered() {
+async fn killed_server_has_every_plain_send_that_it_answered() {
     let mut total = 0;
     for round in 0..6 {
         let dir = TestDir::new();
@@ -60,9 +63,9 @@ async fn a_killed_server_has_every_plain_send_that_it_answered() {
     assert!(total > 100, "only {total} sends were answered: the test has tested nothing");
 }
 
-// F5: what the sender itself called fire-and-forget survives at least a graceful stop.
+// Fire-and-forget messages survive at least a graceful stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stopped_server_has_every_fire_and_forget_send_that_it_answered() {
+async fn stopped_server_has_every_fire_and_forget_send_that_it_answered() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let meta = json!({ "delivery": "fire-and-forget" });

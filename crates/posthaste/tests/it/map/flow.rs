@@ -1,4 +1,4 @@
-//! MAP's streams and their flow from outside: what can be acknowledged, where one goes on, and who waits for whom.
+//! MAP subscriptions: acknowledgements, resuming, and which calls wait for others.
 
 use serde_json::{Value, json};
 
@@ -12,19 +12,19 @@ async fn subscribe(client: &mut Client, params: Value) -> Value {
     client.call("map/subscribe", params).await.unwrap()["subscriptionId"].take()
 }
 
-/// The next thing that a subscription says.
+/// The next event of a subscription.
 async fn next(client: &mut Client, subscription: &Value) -> Value {
     let id = subscription.clone();
     client.next(move |frame| frame["params"]["subscriptionId"] == id).await["params"].take()
 }
 
-/// Makes one event that nobody else makes.
+/// Causes one event that no other test step causes.
 async fn happen(client: &mut Client, n: usize) {
     client.call("map/tasks/create", json!({ "title": n.to_string() })).await.unwrap();
 }
 
 #[tokio::test]
-async fn an_acknowledgement_says_how_far_and_no_further_than_was_sent() {
+async fn acknowledgement_counts_only_what_was_sent() {
     let office = Office::open(&["--no-auth"]).await;
     let mut maker = Client::agent(&office, "maker").await;
     let mut client = Client::connect(&office, "client").await;
@@ -41,7 +41,7 @@ async fn an_acknowledgement_says_how_far_and_no_further_than_was_sent() {
     }
     client.call("map/subscribe.ack", ack(1)).await.unwrap();
     assert_eq!(next(&mut client, &id).await["sequenceNumber"], 3);
-    // Were more let out, it would be here before the answer to a second question.
+    // If another event were sent, it would come before the answer to a second call.
     client.call("map/agents/list", json!({})).await.unwrap();
     let all = json!({ "filter": { "eventTypes": ["x-none"] } });
     client.call("map/replay", all).await.unwrap();
@@ -49,7 +49,7 @@ async fn an_acknowledgement_says_how_far_and_no_further_than_was_sent() {
 }
 
 #[tokio::test]
-async fn whoever_goes_on_from_the_last_thing_it_heard_misses_nothing() {
+async fn resuming_from_the_last_event_id_misses_nothing() {
     let office = Office::open(&["--no-auth"]).await;
     let mut maker = Client::agent(&office, "maker").await;
     let mut client = Client::connect(&office, "client").await;
@@ -88,7 +88,7 @@ async fn whoever_goes_on_from_the_last_thing_it_heard_misses_nothing() {
 }
 
 #[tokio::test]
-async fn how_full_the_office_is_counts_agents() {
+async fn capacity_event_counts_agents() {
     let office = Office::open(&["--no-auth"]).await;
     let _maker = Client::agent(&office, "maker").await;
     let mut client = Client::connect(&office, "client").await;
@@ -110,7 +110,7 @@ async fn acps_extension_method_gives_a_session_one_subscription() {
 }
 
 #[tokio::test]
-async fn however_a_session_ends_others_hear_of_it_once() {
+async fn end_of_a_session_is_announced_once() {
     let office = Office::open(&["--no-auth"]).await;
     let mut watching = Client::connect(&office, "client").await;
     let kinds = json!({ "eventTypes": ["participant_disconnected", "task.created"] });
@@ -131,7 +131,7 @@ async fn however_a_session_ends_others_hear_of_it_once() {
 }
 
 #[tokio::test]
-async fn a_batch_that_waits_for_somebody_holds_nobody_else_up() {
+async fn batch_with_a_request_delays_no_other_call() {
     let office = Office::open(&["--no-auth"]).await;
     let mut asker = Client::agent(&office, "asker").await;
     let mut asked = Client::agent(&office, "asked").await;

@@ -16,7 +16,7 @@ async fn conversation(client: &mut Client, with: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn level_0_an_unaware_agent_gets_its_messages_as_ever() {
+async fn level_0_unaware_agent_receives_messages() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut boss, mut worker) =
         (Client::agent(&office, "boss").await, Client::agent(&office, "worker").await);
@@ -32,7 +32,7 @@ async fn level_0_an_unaware_agent_gets_its_messages_as_ever() {
 }
 
 #[tokio::test]
-async fn level_1_an_agent_that_passes_meta_on_is_recorded() {
+async fn level_1_agent_that_passes_meta_on_is_recorded() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut boss, mut worker) =
         (Client::agent(&office, "boss").await, Client::agent(&office, "worker").await);
@@ -52,7 +52,7 @@ async fn level_1_an_agent_that_passes_meta_on_is_recorded() {
 }
 
 #[tokio::test]
-async fn level_2_an_agent_records_its_own_turns() {
+async fn level_2_agent_records_its_own_turns() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut boss, mut worker) =
         (Client::agent(&office, "boss").await, Client::agent(&office, "worker").await);
@@ -64,7 +64,7 @@ async fn level_2_an_agent_records_its_own_turns() {
 }
 
 #[tokio::test]
-async fn level_3_an_orchestrator_runs_the_whole_of_it() {
+async fn level_3_orchestrator_manages_conversations() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut boss, mut worker) =
         (Client::agent(&office, "boss").await, Client::agent(&office, "worker").await);
@@ -86,7 +86,7 @@ async fn level_3_an_orchestrator_runs_the_whole_of_it() {
 }
 
 #[tokio::test]
-async fn level_4_an_observer_watches_without_taking_part() {
+async fn level_4_observer_reads_without_participating() {
     let office = Office::open(&["--no-auth"]).await;
     let mut boss = Client::agent(&office, "boss").await;
     let mut dashboard = Client::connect(&office, "client").await;
@@ -118,7 +118,7 @@ async fn level_4_an_observer_watches_without_taking_part() {
 }
 
 #[tokio::test]
-async fn an_office_without_mail_says_so_and_delivers_all_the_same() {
+async fn server_without_mail_says_so_and_delivers_messages() {
     let office = Office::open(&["--no-auth", "--no-mail"]).await;
     let (mut boss, mut worker) =
         (Client::agent(&office, "boss").await, Client::agent(&office, "worker").await);

@@ -1,10 +1,10 @@
-//! MAP Mail from outside: which refusal comes first, what a newcomer gets to see, and what events say.
+//! MAP Mail: the order of refusals, what new participants see, and what events contain.
 
 use serde_json::{Value, json};
 
 use crate::map::client::{Client, Office};
 
-/// Well-formed, and nothing has it.
+/// A well-formed id that is not used.
 const NO_TURN: &str = "turn-01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const NO_THREAD: &str = "thread-01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
@@ -34,7 +34,7 @@ fn texts(turns: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn an_id_that_cannot_be_one_is_refused_after_what_is_wrong_before_it() {
+async fn malformed_ids_are_refused_after_earlier_checks() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut ann, mut bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
     let open = conversation(&mut ann, json!({})).await;
@@ -67,7 +67,7 @@ async fn an_id_that_cannot_be_one_is_refused_after_what_is_wrong_before_it() {
 }
 
 #[tokio::test]
-async fn whoever_joins_catches_up_with_what_came_last() {
+async fn joining_catches_up_with_the_latest_turns() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let id = conversation(&mut ann, json!({})).await;
@@ -95,7 +95,7 @@ async fn whoever_joins_catches_up_with_what_came_last() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_look_back_joins_without_looking_back() {
+async fn joining_without_history_permission_returns_no_turns() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let id = conversation(&mut ann, json!({})).await;
@@ -122,7 +122,7 @@ async fn whoever_may_not_look_back_joins_without_looking_back() {
 }
 
 #[tokio::test]
-async fn a_summary_keeps_to_what_it_was_asked_for() {
+async fn summary_contains_what_was_asked_for() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let id = conversation(&mut ann, json!({})).await;
@@ -142,7 +142,7 @@ async fn a_summary_keeps_to_what_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn what_was_not_said_is_not_in_events_and_null_is_nothing() {
+async fn absent_members_are_absent_in_events_and_null_counts_as_absent() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut ann, mut bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
     let mut watching = Client::connect(&office, "client").await;
@@ -170,20 +170,20 @@ async fn what_was_not_said_is_not_in_events_and_null_is_nothing() {
 }
 
 #[tokio::test]
-async fn the_invited_get_what_was_said_to_them() {
+async fn invited_agents_receive_the_invitation() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut ann, mut bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
     let id = conversation(&mut ann, json!({})).await;
     let invite =
         json!({ "conversationId": id, "participant": { "id": "bob" }, "message": "Please look at it." });
     ann.call("mail/invite", invite).await.unwrap();
-    let letter = bob.message().await;
-    assert_eq!(letter["payload"]["message"], "Please look at it.");
-    assert_eq!(letter["payload"]["conversationId"], id);
+    let message = bob.message().await;
+    assert_eq!(message["payload"]["message"], "Please look at it.");
+    assert_eq!(message["payload"]["conversationId"], id);
 }
 
 #[tokio::test]
-async fn interception_goes_by_the_rules_of_a_turn() {
+async fn intercepted_messages_follow_the_rules_of_turns() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut ann, mut bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
     let mut shy = Client::stranger(&office).await;
@@ -204,7 +204,7 @@ async fn interception_goes_by_the_rules_of_a_turn() {
 }
 
 #[tokio::test]
-async fn an_agent_hears_its_own_private_turns_though_it_subscribed_before_it_had_a_name() {
+async fn agent_hears_its_private_turns_though_it_subscribed_before_it_registered() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::connect(&office, "agent").await;
     ann.call("map/subscribe", json!({ "filter": { "eventTypes": ["mail.turn.added"] } })).await.unwrap();
@@ -217,7 +217,7 @@ async fn an_agent_hears_its_own_private_turns_though_it_subscribed_before_it_had
 }
 
 #[tokio::test]
-async fn a_turn_says_something_even_if_that_is_null() {
+async fn turn_needs_content_which_may_be_null() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let id = conversation(&mut ann, json!({})).await;
@@ -239,7 +239,7 @@ async fn a_turn_says_something_even_if_that_is_null() {
 }
 
 #[tokio::test]
-async fn a_moderator_is_made_by_those_who_may_invite_and_not_by_itself() {
+async fn moderators_are_appointed_by_participants_that_may_invite() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let (mut first, mut second) =
@@ -260,7 +260,7 @@ async fn a_moderator_is_made_by_those_who_may_invite_and_not_by_itself() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_look_back_is_not_shown_the_past_by_its_events() {
+async fn events_show_no_past_without_history_permission() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     for access in ["none", "from-join"] {
@@ -291,14 +291,14 @@ async fn whoever_may_not_look_back_is_not_shown_the_past_by_its_events() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_wait_for_answers_still_finds_what_it_wrote() {
+async fn reads_see_earlier_writes_without_waiting_for_answers() {
     let office = Office::open(&["--no-auth"]).await;
     let mut anna = Client::agent(&office, "anna").await;
     let _bob = Client::agent(&office, "bob").await;
     let made = anna.call("mail/create", json!({ "subject": "hurry" })).await.unwrap();
     let talk = made["conversation"]["id"].as_str().unwrap().to_owned();
     for n in 1..=10 {
-        // A turn and a message that nobody waits for, one of each as a notification.
+        // A turn and a message without waiting for the answer, one of each as a notification.
         let turn = json!({ "conversationId": talk, "contentType": "text", "content": { "text": "said" } });
         let send = json!({ "to": { "agent": "bob" }, "payload": "handed over" });
         for (id, method, params) in [(json!(1), "mail/turn", &turn), (json!(2), "map/send", &send)] {
@@ -317,7 +317,7 @@ async fn whoever_does_not_wait_for_answers_still_finds_what_it_wrote() {
 }
 
 #[tokio::test]
-async fn a_message_without_a_payload_is_recorded_as_a_turn_that_says_nothing() {
+async fn message_without_payload_is_recorded_as_a_null_turn() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut anna, mut bob) = (Client::agent(&office, "anna").await, Client::agent(&office, "bob").await);
     let made = anna.call("mail/create", json!({})).await.unwrap();

@@ -1,5 +1,4 @@
-//! MAP Mail's rules from outside: by which leave conversations are read and joined, what cannot be asked for, and what
-//! events tell of it.
+//! MAP Mail's rules: permissions to read and join conversations, invalid params, and what events contain.
 
 use serde_json::{Value, json};
 
@@ -24,7 +23,7 @@ fn texts(turns: &Value) -> Vec<&str> {
     turns.as_array().unwrap().iter().map(|turn| turn["content"]["text"].as_str().unwrap()).collect()
 }
 
-/// What an outsider may not do in a conversation, whatever else it may do.
+/// Checks what an outsider may not do in a conversation, whatever its other rights.
 async fn is_outside(client: &mut Client, id: &Value, root: &Value) {
     for (method, further) in [
         ("mail/turn", json!({ "contentType": "text", "content": {} })),
@@ -41,7 +40,7 @@ async fn is_outside(client: &mut Client, id: &Value, root: &Value) {
 }
 
 #[tokio::test]
-async fn mail_goes_by_switches_of_its_own() {
+async fn mail_has_capabilities_of_its_own() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let id = conversation(&mut ann, json!({})).await;
@@ -70,7 +69,7 @@ async fn mail_goes_by_switches_of_its_own() {
 }
 
 #[tokio::test]
-async fn running_the_office_makes_nobody_a_participant() {
+async fn administrators_are_not_participants_by_default() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let id = conversation(&mut ann, json!({})).await;
@@ -94,7 +93,7 @@ async fn running_the_office_makes_nobody_a_participant() {
 }
 
 #[tokio::test]
-async fn whoever_catches_up_from_what_is_no_time_is_refused_before_it_has_joined() {
+async fn catching_up_from_an_invalid_time_is_refused_before_joining() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut ann, mut bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
     let id = conversation(&mut ann, json!({})).await;
@@ -122,12 +121,12 @@ async fn whoever_catches_up_from_what_is_no_time_is_refused_before_it_has_joined
 }
 
 #[tokio::test]
-async fn a_list_narrowed_to_what_cannot_be_a_name_is_empty() {
+async fn list_filtered_by_an_invalid_id_is_empty() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let id = conversation(&mut ann, json!({})).await;
     say(&mut ann, &id, "one", Value::Null).await;
-    for name in [String::new(), "nobody".to_owned(), "x".repeat(5000), "a\u{0}b".to_owned()] {
+    for name in [String::new(), "unknown".to_owned(), "x".repeat(5000), "a\u{0}b".to_owned()] {
         for field in ["participantId", "parentConversationId"] {
             let list = ann.call("mail/list", json!({ "filter": { field: name } })).await.unwrap();
             assert_eq!(list, json!({ "conversations": [], "hasMore": false }), "{field} {name:?}");
@@ -141,7 +140,7 @@ async fn a_list_narrowed_to_what_cannot_be_a_name_is_empty() {
 }
 
 #[tokio::test]
-async fn a_turn_is_for_roles_that_one_can_play() {
+async fn turn_visibility_accepts_known_roles_only() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut ann, mut bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
     let id = conversation(&mut ann, json!({ "initialParticipants": [{ "id": "bob" }] })).await;
@@ -178,7 +177,7 @@ async fn a_turn_is_for_roles_that_one_can_play() {
 }
 
 #[tokio::test]
-async fn in_the_drafts_form_mail_has_its_fields_on_the_event_too() {
+async fn draft_events_have_mail_members_on_the_event_too() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let greeting = json!({ "protocolVersion": "2025-01-01", "clientInfo": { "name": "d" }, "capabilities": { "streaming": true } });
@@ -221,7 +220,7 @@ async fn in_the_drafts_form_mail_has_its_fields_on_the_event_too() {
 }
 
 #[tokio::test]
-async fn a_participants_events_are_those_that_name_it() {
+async fn participant_filter_matches_events_that_name_it() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut ann, mut bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
     let id = conversation(&mut ann, json!({})).await;
@@ -241,12 +240,12 @@ async fn a_participants_events_are_those_that_name_it() {
         let replay = ann.call("map/replay", filter).await.unwrap();
         let events = replay["events"].as_array().unwrap().iter();
         let seen: Vec<_> = events.map(|one| one["event"]["type"].as_str().unwrap()).collect();
-        assert_eq!(seen, kinds, "{name}: whoever opened a thread is named inside of it only");
+        assert_eq!(seen, kinds, "{name}: the agent that opened a thread is named only inside the thread");
     }
 }
 
 #[tokio::test]
-async fn whoever_has_no_history_is_replayed_its_own_coming() {
+async fn replay_without_history_access_contains_the_own_join() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     for access in ["none", "from-join"] {
@@ -266,7 +265,7 @@ async fn whoever_has_no_history_is_replayed_its_own_coming() {
 }
 
 #[tokio::test]
-async fn a_turn_that_may_not_be_read_is_not_there_to_start_from() {
+async fn unreadable_turn_is_unknown_as_a_starting_point() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut ann, mut bob) = (Client::agent(&office, "ann").await, Client::agent(&office, "bob").await);
     let id = conversation(&mut ann, json!({})).await;
@@ -292,14 +291,14 @@ async fn a_turn_that_may_not_be_read_is_not_there_to_start_from() {
     for (method, params) in from(&before) {
         assert_eq!(refused(&mut bob, method, params).await, 10006, "{method}, before it came");
     }
-    // Whoever comes back is not kept out by where it would have started.
+    // A returning participant is not refused because of its starting point.
     bob.call("mail/leave", json!({ "conversationId": id })).await.unwrap();
     let join = json!({ "conversationId": id, "catchUp": { "from": before } });
     assert_eq!(bob.call("mail/join", join).await.unwrap()["history"], json!([]));
 }
 
 #[tokio::test]
-async fn of_a_thread_and_a_turn_that_are_not_there_the_thread_is_said() {
+async fn unknown_thread_is_reported_before_unknown_turn() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let id = conversation(&mut ann, json!({})).await;

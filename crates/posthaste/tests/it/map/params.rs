@@ -1,4 +1,4 @@
-//! MAP's parameters from outside: what is not in the form it is meant to have is refused and changes nothing.
+//! Params of the wrong type are refused and change nothing.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ async fn refused(client: &mut Client, method: &str, params: Value) {
 }
 
 #[tokio::test]
-async fn an_array_is_not_taken_for_an_object() {
+async fn arrays_are_not_accepted_as_objects() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let id = ann.call("mail/create", json!({})).await.unwrap()["conversation"]["id"].take();
@@ -53,14 +53,14 @@ async fn an_array_is_not_taken_for_an_object() {
     refused(&mut stranger, "map/initialize", json!({ "auth": ["none"] })).await;
     let get = json!({ "conversationId": id, "include": { "participants": true } });
     let got = ann.call("mail/get", get).await.unwrap();
-    assert_eq!(got["conversation"]["participantCount"], 1, "nobody came in");
+    assert_eq!(got["conversation"]["participantCount"], 1, "no participant was added");
     let list = ann.call("mail/list", json!({})).await.unwrap();
     assert_eq!(list["conversations"].as_array().unwrap().len(), 1, "nothing was opened");
     assert_eq!(ann.call("map/tasks/list", json!({})).await.unwrap()["tasks"], json!([]));
 }
 
 #[tokio::test]
-async fn an_object_that_is_null_is_one_that_is_not_there() {
+async fn null_objects_count_as_absent() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::stranger(&office).await;
     let hello = json!({

@@ -1,4 +1,4 @@
-//! MAP's rules from outside: what a scope keeps to itself, what a participant may do without, and who is passed over.
+//! MAP's rules: visibility of scope messages, sessions with fewer capabilities, and recipients that are left out.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::map::client::{Client, Office, connect_raw};
 
-/// The events of a subscriber up to the message that says so, as type and payload.
+/// The events of a subscriber up to the message with the payload `last`, as type and payload.
 async fn heard(client: &mut Client, last: &str) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     loop {
@@ -20,7 +20,7 @@ async fn heard(client: &mut Client, last: &str) -> Vec<(String, Value)> {
     }
 }
 
-/// A connection that does without some of what it could do.
+/// A connection with fewer capabilities than it may have.
 async fn without(office: &Office, part: &str, capabilities: Value) -> Client {
     let mut client = Client::stranger(office).await;
     let hello = json!({ "protocolVersion": 1, "participantType": part, "capabilities": capabilities });
@@ -38,7 +38,7 @@ fn statuses(answer: &Value) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test]
-async fn a_scope_keeps_its_messages_to_whom_it_says() {
+async fn scope_messages_are_visible_as_its_policy_says() {
     let office = Office::open(&["--no-auth"]).await;
     let mut maker = Client::agent(&office, "maker").await;
     let (mut anna, mut idle) = (Client::agent(&office, "anna").await, Client::agent(&office, "idle").await);
@@ -82,7 +82,7 @@ async fn a_scope_keeps_its_messages_to_whom_it_says() {
         ("a recipient", &mut anna, &everything),
         ("the system", &mut system, &everything),
         ("a member", &mut idle, &said(&["public", "members"])),
-        ("anybody", &mut outside, &said(&["public"])),
+        ("outsider", &mut outside, &said(&["public"])),
     ] {
         assert_eq!(heard(client, "end").await, *seen, "{who}, live");
         let replay = client.call("map/replay", filter.clone()).await.unwrap();
@@ -95,7 +95,7 @@ async fn a_scope_keeps_its_messages_to_whom_it_says() {
 }
 
 #[tokio::test]
-async fn how_a_kept_message_fared_is_kept_too() {
+async fn receipts_of_hidden_messages_are_hidden() {
     let office = Office::open(&["--no-auth"]).await;
     let mut maker = Client::agent(&office, "maker").await;
     let mut anna = Client::agent(&office, "anna").await;
@@ -116,7 +116,7 @@ async fn how_a_kept_message_fared_is_kept_too() {
 }
 
 #[tokio::test]
-async fn whoever_cannot_receive_gets_nothing_and_nobody_is_told_otherwise() {
+async fn sessions_that_cannot_receive_get_nothing_and_receipts_say_so() {
     let office = Office::open(&["--no-auth"]).await;
     let mut from = Client::agent(&office, "from").await;
     let mut deaf = without(&office, "agent", json!({ "messaging": { "canReceive": false } })).await;
@@ -130,7 +130,7 @@ async fn whoever_cannot_receive_gets_nothing_and_nobody_is_told_otherwise() {
     let sent = from.call("map/send", group).await.unwrap();
     assert_eq!(statuses(&sent), [("deaf", "queued"), ("open", "delivered")]);
     assert_eq!(team.message().await["payload"], "group");
-    // Somebody is behind the name all the same.
+    // A session is connected under the name all the same.
     let mut other = Client::connect(&office, "agent").await;
     assert_eq!(code(&mut other, "map/agents/register", json!({ "agentId": "deaf" })).await, 3000);
     let mut system = Client::connect(&office, "system").await;
@@ -154,7 +154,7 @@ async fn whoever_cannot_receive_gets_nothing_and_nobody_is_told_otherwise() {
     deaf.call("map/agents/register", json!({ "agentId": "deaf-2" })).await.unwrap();
     let second = json!({ "to": { "agents": ["deaf-2"] }, "payload": "direct" });
     assert_eq!(code(&mut from, "map/send", second).await, 1003);
-    // Who has gone is written to like anybody who has gone.
+    // An agent that left is written to like any other that left.
     deaf.call("map/disconnect", json!({})).await.unwrap();
     drop(deaf);
     let sent = from.call("map/send", direct).await.unwrap();
@@ -162,7 +162,7 @@ async fn whoever_cannot_receive_gets_nothing_and_nobody_is_told_otherwise() {
 }
 
 #[tokio::test]
-async fn whoever_cannot_manage_scopes_still_comes_and_goes() {
+async fn sessions_that_cannot_manage_scopes_still_join_and_leave() {
     let office = Office::open(&["--no-auth"]).await;
     let mut kept = without(&office, "agent", json!({ "scopes": { "canManageScopes": false } })).await;
     kept.call("map/agents/register", json!({ "agentId": "kept" })).await.unwrap();
@@ -181,7 +181,7 @@ async fn whoever_cannot_manage_scopes_still_comes_and_goes() {
 }
 
 #[tokio::test]
-async fn an_event_tells_how_its_message_stands_with_each_recipient() {
+async fn draft_event_has_a_receipt_per_recipient() {
     let office = Office::open(&["--no-auth"]).await;
     let mut from = Client::agent(&office, "from").await;
     let _here = Client::agent(&office, "here").await;
@@ -213,7 +213,7 @@ async fn an_event_tells_how_its_message_stands_with_each_recipient() {
 }
 
 #[tokio::test]
-async fn a_scope_is_written_to_with_its_sender_and_those_below_if_asked() {
+async fn scope_send_includes_sender_and_descendants_on_request() {
     let office = Office::open(&["--no-auth"]).await;
     let mut from = Client::agent(&office, "from").await;
     let (mut top, mut low) = (Client::agent(&office, "top").await, Client::agent(&office, "low").await);
@@ -252,7 +252,7 @@ async fn a_scope_is_written_to_with_its_sender_and_those_below_if_asked() {
 }
 
 #[tokio::test]
-async fn a_subscriber_can_acknowledge_by_event() {
+async fn subscriber_acknowledges_by_event_id() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut from, mut to) = (Client::agent(&office, "from").await, Client::agent(&office, "to").await);
     let mut watcher = Client::connect(&office, "client").await;
@@ -299,7 +299,7 @@ async fn a_subscriber_can_acknowledge_by_event() {
 }
 
 #[tokio::test]
-async fn of_several_who_are_named_the_unwilling_is_passed_over() {
+async fn named_recipients_that_cannot_receive_are_left_out() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut from, mut open) = (Client::agent(&office, "from").await, Client::agent(&office, "open").await);
     let mut shut = Client::agent(&office, "shut").await;
@@ -313,17 +313,17 @@ async fn of_several_who_are_named_the_unwilling_is_passed_over() {
         assert_eq!(sent["delivered"], json!(["open"]));
         assert_eq!(statuses(&sent), [("open", "delivered"), ("shut", "failed")]);
         assert_eq!(open.message().await["payload"], delivery);
-        for nobody in [json!({ "agents": ["shut"] }), json!({ "agents": ["shut", "shut"] })] {
-            assert_eq!(code(&mut from, "map/send", send(nobody)).await, 1003);
+        for refused in [json!({ "agents": ["shut"] }), json!({ "agents": ["shut", "shut"] })] {
+            assert_eq!(code(&mut from, "map/send", send(refused)).await, 1003);
         }
-        let unknown = send(json!({ "agents": ["open", "nobody"] }));
+        let unknown = send(json!({ "agents": ["open", "unknown"] }));
         assert_eq!(code(&mut from, "map/send", unknown).await, 2001);
     }
     open.call("map/send", json!({ "to": { "agent": "open" }, "payload": "end" })).await.unwrap();
     assert_eq!(open.message().await["payload"], "end", "nothing of what was refused");
 }
 
-/// The server-sent events of an office, until there are so many.
+/// The first `last` server-sent events of a stream.
 async fn streamed(office: &Office, query: &str, last: u64) -> Vec<Value> {
     // One of another test may be there already.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -349,12 +349,12 @@ async fn streamed(office: &Office, query: &str, last: u64) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn signs_of_life_come_over_server_sent_events_to_those_who_name_them() {
+async fn heartbeats_come_over_server_sent_events_on_request() {
     let office = Office::open(&["--no-auth"]).await;
     let signs = streamed(&office, "eventTypes=system.heartbeat,system.capacity", 2).await;
     let kinds: Vec<_> = signs.iter().map(|sign| sign["event"]["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["system.heartbeat", "system.capacity"]);
-    assert!(signs.iter().all(|sign| sign["id"] == false), "nobody can go on after what is no history");
+    assert!(signs.iter().all(|sign| sign["id"] == false), "unlogged events have no id to resume from");
     let mut busy = Client::agent(&office, "busy").await;
     let one = streamed(&office, "", 1);
     tokio::pin!(one);
@@ -362,7 +362,7 @@ async fn signs_of_life_come_over_server_sent_events_to_those_who_name_them() {
     let one = loop {
         tokio::select! {
             one = &mut one => break one,
-            // Something happens until the stream has heard of it.
+            // Causes events until the stream receives one.
             () = tokio::time::sleep(Duration::from_millis(20)) => {
                 count += 1;
                 let metadata = json!({ "agentId": "busy", "metadata": { "count": count } });
@@ -370,6 +370,6 @@ async fn signs_of_life_come_over_server_sent_events_to_those_who_name_them() {
             }
         }
     };
-    assert_ne!(one[0]["event"]["type"], "system.heartbeat", "nobody gets them unasked");
+    assert_ne!(one[0]["event"]["type"], "system.heartbeat", "heartbeats are sent on request only");
     assert_eq!(one[0]["id"], true);
 }
