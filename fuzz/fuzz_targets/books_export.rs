@@ -10,18 +10,18 @@ use std::cell::RefCell;
 use posthaste_engine::store;
 
 thread_local! {
-    static BOOKS: RefCell<rusqlite::Connection> = RefCell::new(fresh());
+    static DATABASE: RefCell<rusqlite::Connection> = RefCell::new(fresh());
 }
 
 fn fresh() -> rusqlite::Connection {
     let folder = std::env::temp_dir().join(format!("posthaste-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let books = store::open_writer(&folder.join("books.db")).expect("new books");
-    // These books need not survive anything, and the disk would be most of the work.
-    books.pragma_update(None, "synchronous", "off").expect("a setting");
-    books
+    let db = store::open_writer(&folder.join("realm.db")).expect("a new database");
+    // This database need not survive a crash, and syncs would take most of the time.
+    db.pragma_update(None, "synchronous", "off").expect("a setting");
+    db
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    BOOKS.with_borrow_mut(|books| office::books_export(books, bytes));
+    DATABASE.with_borrow_mut(|db| office::books_export(db, bytes));
 });

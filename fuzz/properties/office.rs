@@ -1,4 +1,4 @@
-//! The same for what the office itself reads: patterns, swarm files, tools' arguments, configuration, exported books.
+//! Properties of the parsers of the server itself: patterns, swarm files, tools' arguments, configuration, exported databases.
 
 use posthaste_engine::globs::PathPattern;
 use posthaste_engine::store;
@@ -50,7 +50,7 @@ pub(crate) const OFFICE: &[Property] = &[
     ),
 ];
 
-/// Whether two patterns overlap does not depend on who asks, and a path that both cover is such an overlap.
+/// Overlap of two patterns is symmetric, and a path that both cover is an overlap.
 pub(crate) fn path_patterns(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut lines = text.lines();
@@ -75,7 +75,7 @@ pub(crate) fn swarm_file(bytes: &[u8]) {
     let Ok(swarm) = Swarm::from_text(text, std::path::Path::new("/where")) else { return };
     assert!(swarm.agent(&swarm.entrypoint).is_some());
     assert!(swarm.timeout() > std::time::Duration::ZERO);
-    let _ = (swarm.licences(), swarm.addresses());
+    let _ = (swarm.machine_access(), swarm.addresses());
     for agent in &swarm.agents {
         let _ = swarm.tools_of(agent).count();
     }
@@ -97,32 +97,32 @@ pub(crate) fn config_file(bytes: &[u8]) {
     }
 }
 
-/// Exported books: new books from any lines, or none; and a refusal leaves the books as they were. The seal stops nearly
-/// everything that was changed, so the same rows are tried under a seal of their own too: whoever can write the file can
-/// seal it. What is then taken can be written out and read in again.
-pub(crate) fn books_export(books: &mut Connection, bytes: &[u8]) {
-    taken(books, bytes);
-    if let Some(count) = taken(books, &sealed(bytes)) {
+/// Exported databases: any lines give a new database or an error, and an error leaves the database unchanged. The checksum rejects
+/// nearly every mutation, so the same rows are tried under a correct checksum too, as an attacker who can write the file would.
+/// Accepted rows can be exported and imported again.
+pub(crate) fn books_export(db: &mut Connection, bytes: &[u8]) {
+    taken(db, bytes);
+    if let Some(count) = taken(db, &sealed(bytes)) {
         let mut lines = Vec::new();
-        let written = store::write_rows(books, "main", &mut lines, &mut |_| true).expect("it was read");
-        // How far the full-text index and the index of keys have come is added if the lines did not say.
+        let written = store::write_rows(db, "main", &mut lines, &mut |_| true).expect("it was read");
+        // Rows about the progress of the full-text index and the key index are added if the lines had none.
         assert!((count..=count + 3).contains(&written), "{count} rows became {written}");
-        assert_eq!(taken(books, &lines), Some(written), "what is written can be read");
+        assert_eq!(taken(db, &lines), Some(written), "exported rows can be imported");
     }
 }
 
-/// How many rows the books took; if none, they are as they were.
-fn taken(books: &mut Connection, mut lines: &[u8]) -> Option<u64> {
-    let before = store::count_rows(books).expect("the books can be read");
-    let read = store::read_rows(books, &mut lines, &mut |_| true);
+/// The number of rows that the database accepted; on an error it is unchanged.
+fn taken(db: &mut Connection, mut lines: &[u8]) -> Option<u64> {
+    let before = store::count_rows(db).expect("the database can be read");
+    let read = store::read_rows(db, &mut lines, &mut |_| true);
     if read.is_err() {
-        let after = store::count_rows(books).expect("the books can be read");
+        let after = store::count_rows(db).expect("the database can be read");
         assert_eq!(after, before, "a refusal changes nothing");
     }
     read.ok()
 }
 
-/// The rows among the lines, between a first and a last line that are right.
+/// The rows among the lines, between a valid first and last line.
 fn sealed(bytes: &[u8]) -> Vec<u8> {
     let mut out = b"{\"posthaste\":\"realm\",\"form\":2,\"database\":1}\n".to_vec();
     let mut count = 0;

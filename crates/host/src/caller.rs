@@ -1,4 +1,4 @@
-//! Who is speaking: from what a request carries to an identity, and from an identity to the engine's caller.
+//! Authentication: from the token of a request to an identity, and from an identity to the engine's caller.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -18,29 +18,29 @@ use crate::http::errors::answer;
 use crate::http::rate::{Bucket, network};
 use crate::keys;
 
-/// Somebody whose token was checked.
+/// An authenticated caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// What the bearer is taken for.
+    /// Its role.
     pub role: TokenRole,
-    /// Whom the bearer is taken for.
+    /// Its name.
     pub name: AgentId,
-    /// Whether that holds in every realm of the office, or in the one whose books know the token.
+    /// Whether that holds in every realm of the server, or only in the one whose database has the token.
     pub everywhere: bool,
-    /// Whether the bearer may observe traffic between others that is not marked private.
+    /// Whether it may observe traffic between others that is not marked private.
     pub observe: bool,
 }
 
-/// What somebody came in with that can lapse or be revoked.
+/// A token that can expire or be revoked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pass {
-    /// The books' name for the token; nothing for one that is not in the books and cannot be revoked.
+    /// The token's id in the database; `None` for one that is not there and cannot be revoked.
     pub id: Option<String>,
-    /// When it lapses.
+    /// When it expires.
     pub expires_at: Option<Millis>,
 }
 
-/// Why somebody is not let in.
+/// Why authentication failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     #[error("a token is needed: send `Authorization: Bearer TOKEN`; `posthaste token create` makes one")]
@@ -54,18 +54,18 @@ pub enum AuthError {
 }
 
 impl Identity {
-    /// The operator of this machine: whoever can read the admin's key, or anyone when authentication is off.
+    /// The operator: a caller with the admin key, or every caller when authentication is off.
     pub fn operator() -> Self {
         let name = AgentId::new("admin").unwrap_or_else(|_| AgentId::office());
         Self { role: TokenRole::Admin, name, everywhere: true, observe: true }
     }
 
-    /// Whether it runs the office, not just one of its realms.
+    /// Whether it administers the server, not just one of its realms.
     pub fn runs_office(&self) -> bool {
         self.role == TokenRole::Admin && self.everywhere
     }
 
-    /// What it shows for a claim to a name.
+    /// Its claim to a name.
     pub fn bearer(&self) -> Bearer {
         Bearer { name: self.name.clone(), admin: self.role == TokenRole::Admin }
     }
@@ -86,7 +86,7 @@ impl Identity {
 }
 
 impl Host {
-    /// Finds out who bears a token at a door. Without authentication everyone on this machine is its operator.
+    /// The identity of a token's bearer at a door. Without authentication every caller is the operator.
     pub async fn identify(
         &self,
         engine: &Engine,
@@ -96,7 +96,7 @@ impl Host {
         self.recognise(engine, token, door).await.map(|(identity, _)| identity)
     }
 
-    /// The same, with what somebody was recognised by, if that can lapse or be revoked.
+    /// The same, with the token, if it can expire or be revoked.
     pub async fn recognise(
         &self,
         engine: &Engine,
@@ -122,14 +122,14 @@ impl Host {
         }
     }
 
-    /// Whether somebody has a say in what concerns the office as a whole: those who hold its key, and the administrators
-    /// of its default realm. Other realms' mail is none of the latter's business all the same.
+    /// Whether a caller may administer the server as a whole: callers with its key, and administrators of its default
+    /// realm. The latter still may not read the mail of other realms.
     pub fn heeds(&self, engine: &Engine, identity: &Identity) -> bool {
         let at_home = engine.realm() == self.default_realm();
         identity.runs_office() || (at_home && identity.role == TokenRole::Admin)
     }
 
-    /// Where somebody's calls are counted: by token, or by name for those who came without one of the books'.
+    /// The bucket that counts a caller's calls: by token, or by name if the token is not in the database.
     pub fn bucket_of(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Bucket {
         let quota = self.rates().calls;
         let who = match pass.and_then(|pass| pass.id.as_deref()) {
@@ -139,8 +139,8 @@ impl Host {
         self.limiter().bucket("calls", &who, quota)
     }
 
-    /// The realm as somebody has it: whoever came with a token has one share of it, on however many connections and at
-    /// whatever door. Those who run the office, and everyone where no token is asked for, have all of it.
+    /// The realm with the caller's quota: one quota per token, over all its connections and doors. The operator, and every
+    /// caller of a server without authentication, has none.
     pub fn engine_for(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Engine {
         match account_of(engine, identity, pass) {
             None => engine.unhurried(),
@@ -148,16 +148,16 @@ impl Host {
         }
     }
 
-    /// Another realm than that of the caller's token, opened on the account of the token: its share there is the one it has
-    /// everywhere, and there is a bound on how many realms one token has in use at once.
+    /// Another realm than that of the caller's token, on the token's account: its quota there is the one it has everywhere,
+    /// and the number of realms that one token uses at once is limited.
     pub async fn visit(&self, account: Option<&str>, realm: &RealmName) -> Result<Engine, EngineError> {
         let Some(account) = account else { return Ok(self.office().realm(realm).await?.unhurried()) };
-        // Taken before the realm is opened, so that realms on their way count.
-        let share = self.shares().abroad(account, realm, self.office().limits())?;
+        // Taken before the realm is opened, so that realms being opened count.
+        let share = self.shares().elsewhere(account, realm, self.office().limits())?;
         Ok(self.office().realm(realm).await?.with_caller_quota(share))
     }
 
-    /// Where a stranger's calls are counted.
+    /// The bucket that counts calls of an unauthenticated caller.
     pub fn bucket_of_address(&self, address: Option<IpAddr>) -> Bucket {
         let who = address.map_or_else(|| "nowhere".to_owned(), network);
         self.limiter().bucket("strangers", &who, self.rates().calls)
@@ -197,7 +197,7 @@ impl Host {
     }
 }
 
-/// On whose account a caller works: that of its token. The operator's work is not counted.
+/// The account of a caller: that of its token. The operator has none.
 pub fn account_of(engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Option<String> {
     Some(match pass? {
         Pass { id: Some(id), .. } => format!("{}/{id}", engine.realm()),
@@ -205,26 +205,26 @@ pub fn account_of(engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> 
     })
 }
 
-/// The shares of those who are here, by token.
+/// The quotas of tokens in use.
 #[derive(Debug, Default)]
 pub struct Shares {
     known: Mutex<KnownShares>,
-    /// The shares of tokens in realms other than their own.
-    abroad: Mutex<HashMap<String, HashMap<RealmName, Weak<CallerQuota>>>>,
+    /// The quotas of tokens in realms other than their own.
+    elsewhere: Mutex<HashMap<String, HashMap<RealmName, Weak<CallerQuota>>>>,
 }
 
-/// Realms besides its own that one token has in use at once.
-const MOST_ABROAD: usize = 32;
+/// Realms besides its own that one token uses at once.
+const MAX_OTHER_REALMS: usize = 32;
 
 #[derive(Debug, Default)]
 struct KnownShares {
     by_token: HashMap<String, Weak<CallerQuota>>,
-    /// How many there may be before those of callers that have left are thrown out.
-    room: usize,
+    /// Number of entries at which unused ones are removed.
+    prune_at: usize,
 }
 
-/// So few that nobody needs to tidy up.
-const FEW_SHARES: usize = 1_024;
+/// Number of entries below which unused ones are kept.
+const MIN_ENTRIES_TO_PRUNE: usize = 1_024;
 
 impl Shares {
     fn of(&self, who: &str, limits: &Limits) -> Arc<CallerQuota> {
@@ -232,31 +232,31 @@ impl Shares {
         if let Some(share) = known.by_token.get(who).and_then(Weak::upgrade) {
             return share;
         }
-        if known.by_token.len() >= known.room.max(FEW_SHARES) {
+        if known.by_token.len() >= known.prune_at.max(MIN_ENTRIES_TO_PRUNE) {
             known.by_token.retain(|_, share| share.strong_count() > 0);
-            // Not again before they have doubled, so that it costs little for each.
-            known.room = known.by_token.len() * 2;
+            // Not again before the number has doubled, so that the cost per entry stays low.
+            known.prune_at = known.by_token.len() * 2;
         }
         let share = CallerQuota::new(limits);
         known.by_token.insert(who.to_owned(), Arc::downgrade(&share));
         share
     }
 
-    fn abroad(&self, who: &str, realm: &RealmName, limits: &Limits) -> Result<Arc<CallerQuota>, Refusal> {
-        let mut abroad = self.abroad.lock().unwrap_or_else(PoisonError::into_inner);
-        if abroad.len() >= FEW_SHARES && !abroad.contains_key(who) {
-            abroad.retain(|_, realms| realms.values().any(|share| share.strong_count() > 0));
+    fn elsewhere(&self, who: &str, realm: &RealmName, limits: &Limits) -> Result<Arc<CallerQuota>, Refusal> {
+        let mut by_token = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_token.len() >= MIN_ENTRIES_TO_PRUNE && !by_token.contains_key(who) {
+            by_token.retain(|_, realms| realms.values().any(|share| share.strong_count() > 0));
         }
-        let realms = abroad.entry(who.to_owned()).or_default();
+        let realms = by_token.entry(who.to_owned()).or_default();
         if let Some(share) = realms.get(realm).and_then(Weak::upgrade) {
             return Ok(share);
         }
-        if realms.len() >= MOST_ABROAD {
+        if realms.len() >= MAX_OTHER_REALMS {
             realms.retain(|_, share| share.strong_count() > 0);
         }
-        if realms.len() >= MOST_ABROAD {
+        if realms.len() >= MAX_OTHER_REALMS {
             let what = "projects in use at once with one token";
-            return Err(Refusal::TooMany { what, limit: MOST_ABROAD as u64 });
+            return Err(Refusal::TooMany { what, limit: MAX_OTHER_REALMS as u64 });
         }
         let share = self.of(who, limits).branch();
         realms.insert(realm.clone(), Arc::downgrade(&share));

@@ -1,4 +1,4 @@
-//! A file that a message carries, as an HTTP answer: always saved, never shown or run by a browser.
+//! A file of a message as an HTTP response, which browsers save and neither show nor run.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -27,7 +27,7 @@ pub fn failure(error: &AttachError) -> Response {
     refuse(status, word, &error.to_string())
 }
 
-/// The name in both forms that browsers know (RFC 6266): plain ASCII, and all of it in percent signs.
+/// The name in both forms of RFC 6266: ASCII, and percent-encoded UTF-8.
 fn disposition(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_. ".contains(c) { c } else { '_' };
     let ascii: String = name.chars().map(plain).collect();

@@ -8,15 +8,15 @@ use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::{Shares, TokenCache};
-use crate::http::dial::Trust;
+use crate::http::egress_policy::Reaches;
 use crate::http::rate::{Limiter, Rates};
-use crate::http::reach::Reaches;
+use crate::http::tls_client::Trust;
 use crate::jwt::JwtKey;
 use crate::keys::AdminKey;
 use crate::observe::health::Health;
 use crate::projects::Projects;
 use crate::services::{HostedSwarm, MailSignals};
-use crate::token_watch::Wardens;
+use crate::token_watch::TokenWatches;
 
 /// Handed to every door. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Host {
     inner: Arc<Inner>,
 }
 
-/// A handle that does not keep the office open.
+/// A handle that does not keep the databases open.
 #[derive(Clone, Debug)]
 pub struct WeakHost(Weak<Inner>);
 
@@ -34,38 +34,38 @@ impl WeakHost {
     }
 }
 
-/// What an office does or leaves.
+/// Features and limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
     /// Whether callers must show a token.
     pub auth: bool,
     /// Whether conversations are kept for MAP.
     pub mail: bool,
-    /// How often callers may ask.
+    /// Rate limits of callers.
     pub rates: Rates,
-    /// Where the office may go on its own account.
+    /// The egress policy.
     pub reaches: Reaches,
-    /// Whether AIRC's Safe Mode is spoken: tokens without signatures.
+    /// To which callers AIRC's Safe Mode is open: tokens without signatures.
     pub safe_mode: Offer,
-    /// How often a silent peer is asked whether it is there.
+    /// Interval of pings to silent peers.
     pub ping_every: Duration,
-    /// Whether anybody may become an AIRC identity, or only those whom somebody with a token brings.
+    /// To which callers AIRC registration is open without a token.
     pub registration: Offer,
 }
 
-/// To whom something is offered that suits one machine better than the world.
+/// The callers that a feature is open to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// To no caller.
+    /// No caller.
     Off,
-    /// To callers on this machine that no proxy passed on.
+    /// Callers on this machine, without a proxy between.
     ThisMachine,
-    /// To every caller.
+    /// Every caller.
     On,
 }
 
 impl Offer {
-    /// Whether it holds for a caller.
+    /// Whether it is open to a caller on this machine, or elsewhere.
     pub fn holds(self, local: bool) -> bool {
         match self {
             Self::Off => false,
@@ -90,10 +90,10 @@ struct Inner {
     /// The key of JSON web tokens, if they are accepted.
     jwt: OnceLock<JwtKey>,
     token_cache: TokenCache,
-    /// What part of the office each of them has.
+    /// The quota of each token.
     shares: Shares,
-    /// Who watches over the tokens of open connections.
-    wardens: Wardens,
+    /// Watches the tokens of open connections.
+    token_watches: TokenWatches,
     started: Instant,
     stop: CancellationToken,
     /// Hooks and nudges of the mail directory that is joined with the default realm, if there is one.
@@ -109,7 +109,7 @@ impl Host {
         features: Features,
         stop: CancellationToken,
     ) -> Self {
-        let health = Health::new();
+        let health = Health::default();
         let inner = Inner {
             office,
             realm,
@@ -123,7 +123,7 @@ impl Host {
             jwt: OnceLock::new(),
             token_cache: TokenCache::default(),
             shares: Shares::default(),
-            wardens: Wardens::default(),
+            token_watches: TokenWatches::default(),
             mail_signals: OnceLock::new(),
             trust: OnceLock::new(),
             started: Instant::now(),
@@ -159,32 +159,32 @@ impl Host {
         self.inner.features.mail
     }
 
-    /// How often a silent peer is asked whether it is there.
+    /// Interval of pings to silent peers.
     pub fn ping_every(&self) -> Duration {
         self.inner.features.ping_every
     }
 
-    /// To whom AIRC's Safe Mode is spoken.
+    /// To which callers AIRC's Safe Mode is open.
     pub fn safe_mode(&self) -> Offer {
         self.inner.features.safe_mode
     }
 
-    /// Who may become an AIRC identity without a token.
+    /// To which callers AIRC registration is open without a token.
     pub fn takes_newcomers(&self) -> Offer {
         self.inner.features.registration
     }
 
-    /// Where the office may go on its own account.
+    /// The egress policy.
     pub fn reaches(&self) -> Reaches {
         self.inner.features.reaches
     }
 
-    /// How often callers may ask.
+    /// Rate limits of callers.
     pub fn rates(&self) -> &Rates {
         &self.inner.features.rates
     }
 
-    /// Counts how often they do.
+    /// Applies the rate limits.
     pub fn limiter(&self) -> &Limiter {
         &self.inner.limiter
     }
@@ -203,8 +203,8 @@ impl Host {
         self.inner.jwt.get()
     }
 
-    pub fn wardens(&self) -> &Wardens {
-        &self.inner.wardens
+    pub fn wardens(&self) -> &TokenWatches {
+        &self.inner.token_watches
     }
 
     pub fn shares(&self) -> &Shares {
@@ -220,7 +220,7 @@ impl Host {
         self.inner.swarm.get().filter(|_| *realm == self.inner.realm).map(Arc::as_ref)
     }
 
-    /// What the files that messages carry take of each realm.
+    /// Bytes of the files of each realm.
     pub fn attachments(&self) -> &crate::attachments::Usage {
         &self.inner.attachments
     }
@@ -248,13 +248,12 @@ impl Host {
         drop(self.inner.mail_signals.set(signals));
     }
 
-    /// Says whom to believe when the office calls others over TLS; only the first word counts.
+    /// Sets the trusted authorities for TLS connections to other servers. The first call counts.
     pub fn believe(&self, trust: Trust) {
-        // Said twice is as good as said once.
         drop(self.inner.trust.set(trust));
     }
 
-    /// Whom to believe when the office calls others over TLS: what the system trusts, unless something else was said.
+    /// The trusted authorities for TLS connections to other servers: those of the system, unless others were set.
     pub fn trust(&self) -> anyhow::Result<Trust> {
         if let Some(trust) = self.inner.trust.get() {
             return Ok(trust.clone());
@@ -263,7 +262,7 @@ impl Host {
         Ok(self.inner.trust.get_or_init(|| trust).clone())
     }
 
-    /// Cancelled when the office closes; whoever holds a connection open watches it.
+    /// Cancelled when the server shuts down. Code that keeps a connection open watches it.
     pub fn stop(&self) -> &CancellationToken {
         &self.inner.stop
     }

@@ -1,5 +1,5 @@
-//! JSON web tokens signed by HS256 with a key that the operator gives. The cryptography is ours: one algorithm, so that
-//! no token can choose a weaker one.
+//! JSON web tokens signed by HS256 with a key that the operator gives. Only this algorithm is provided, so that no token
+//! can choose a weaker one.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use signature::{Signer, Verifier};
 
 use crate::caller::Identity;
 
-/// A key shorter than the hash is weaker than it.
+/// The shortest key in bytes: a key shorter than the hash is weaker than it.
 const SHORTEST_KEY: usize = 32;
 
 /// The key that tokens must be signed with.
@@ -23,19 +23,19 @@ pub struct JwtKey {
     key: DecodingKey,
 }
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Debug, Deserialize)]
 struct Claims {
     #[serde(alias = "id", alias = "username")]
     sub: String,
     role: String,
-    /// The realm it is good for; every realm if it does not say.
+    /// The realm that it is valid for; every realm if absent.
     #[serde(default, alias = "swarm")]
     realm: Option<String>,
     /// Whether its bearer may observe traffic between others.
     #[serde(default)]
     observe: bool,
-    /// When it lapses, in seconds.
+    /// When it expires, in seconds.
     exp: f64,
 }
 
@@ -56,12 +56,12 @@ impl JwtKey {
     }
 
     fn new(key: &[u8]) -> Self {
-        // Whoever comes second finds the same provider there.
+        // A second installation finds the same provider.
         let _ = PROVIDER.install_default();
         Self { key: DecodingKey::from_secret(key) }
     }
 
-    /// Who bears a token, if it is signed, in force, and good for the realm; and until when.
+    /// The identity of a token's bearer and its expiry, if it is signed, in force and valid for the realm.
     pub fn identify(&self, token: &str, realm: &RealmName) -> Option<(Identity, Millis)> {
         let mut rules = Validation::new(Algorithm::HS256);
         rules.set_required_spec_claims(&["exp"]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_are_not_good_are_nobodys() {
+    fn invalid_tokens_identify_no_caller() {
         let good = json!({ "sub": "ann", "role": "user", "exp": 4_000_000_000_u64 });
         let changed = |name: &str, value: Value| {
             let mut claims = good.clone();

@@ -1,4 +1,4 @@
-//! Secrets: the admin's key in the data directory, and how tokens are made and compared.
+//! Secrets: the admin key in the data directory, and making, hashing and comparing tokens.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -11,34 +11,34 @@ use posthaste_engine::stamp;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// A bearer token as it is shown to its bearer, once.
+/// A new bearer token, which its bearer sees once.
 pub fn new_token() -> String {
     format!("ph_{}", stamp::secret())
 }
 
-/// What the books keep of a token. Tokens are long and random, so a plain hash cannot be guessed back.
+/// The hash of a token, which the database stores. Tokens are long and random, so a plain hash cannot be guessed back.
 pub fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// A token by a name that tells nothing of it, for counting.
+/// A name for a token that reveals nothing of it, as a key for counters.
 pub fn short_name(token: &str) -> String {
     STANDARD_NO_PAD.encode(&hash(token)[..12])
 }
 
-/// The key to everything in one data directory.
+/// The admin key of a data directory, which opens every realm.
 #[derive(Clone)]
 pub struct AdminKey {
     hash: [u8; 32],
-    /// What seals are made with. Derived from the key itself under a label, so that its hash, which is compared and
-    /// looked up in many places, tells nothing about any seal.
+    /// The key of seals, derived from the admin key under a label, so that the hash of the admin key, which is compared and
+    /// looked up in many places, reveals nothing about seals.
     sealing: [u8; 32],
 }
 
 const SEALING: &[u8] = b"posthaste sealing key 1";
 
 impl AdminKey {
-    /// Where a data directory keeps it.
+    /// Its path in a data directory.
     pub fn path(data: &Path) -> PathBuf {
         data.join("admin.token")
     }
@@ -60,7 +60,7 @@ impl AdminKey {
         Self::text(data)?.map(usable).transpose()
     }
 
-    /// What the file says, if there is one.
+    /// The content of the file, if there is one.
     fn text(data: &Path) -> io::Result<Option<String>> {
         let path = Self::path(data);
         match fs::read_to_string(&path) {
@@ -97,22 +97,22 @@ impl AdminKey {
         hash.ct_eq(&self.hash).into()
     }
 
-    /// Seals a text such that only an office with this key could have done it. What it is for is sealed with it, so that
+    /// Seals a text, which only a server with this key can do. The purpose is sealed with it, so that
     /// a seal made for one purpose is worthless for another.
     pub fn seal(&self, purpose: &str, text: &str) -> String {
         let sealed = mac(&self.sealing, &[purpose.as_bytes(), &[0], text.as_bytes()]);
         sealed.map(|seal| hex(&seal)).unwrap_or_default()
     }
 
-    /// Whether a seal is right. Takes the same time for every wrong one.
+    /// Whether a seal is valid. Takes the same time for every wrong one.
     pub fn sealed(&self, purpose: &str, text: &str, seal: &str) -> bool {
         let right = self.seal(purpose, text);
         !right.is_empty() && right.as_bytes().ct_eq(seal.as_bytes()).into()
     }
 
-    /// A secret that belongs to these words and to no others, the same each time and in no books.
+    /// A secret that is derived from these words: always the same, and not stored.
     pub fn derive(&self, words: &[&str]) -> String {
-        // Lengths first, so that no two lists of words read alike.
+        // Lengths first, so that different lists of words never give the same bytes.
         let text: String = words.iter().map(|word| format!("{}:{word}", word.len())).collect();
         self.seal("derived secret", &text)
     }

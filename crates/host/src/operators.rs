@@ -1,5 +1,4 @@
-//! What operators ask for: what has the server done. Whether it is well is answered by the swarm door, which owns
-//! `/health`; its figures are at `/x-posthaste/status`.
+//! `/metrics`, for operators. `/health` belongs to the swarm door; figures of a realm are at `/x-posthaste/status`.
 
 use axum::Router;
 use axum::extract::State;
@@ -18,7 +17,7 @@ pub fn router(host: Host) -> Router {
     Router::new().route("/metrics", get(show_metrics)).with_state(host)
 }
 
-/// Free for callers on this machine. From elsewhere it takes the server's own key: it names every realm.
+/// Open to callers on this machine. Others need the server's own key, because metrics name every realm.
 async fn show_metrics(
     State(shared): State<Host>,
     Realm(engine): Realm,
@@ -29,11 +28,7 @@ async fn show_metrics(
         match shared.identify(&engine, bearer(&headers), "operators").await {
             Ok(identity) if identity.runs_office() => {}
             Ok(_) => {
-                return answer(
-                    StatusCode::FORBIDDEN,
-                    "forbidden",
-                    "metrics are for those who run the office",
-                );
+                return answer(StatusCode::FORBIDDEN, "forbidden", "metrics are for the operator");
             }
             Err(error) => return answer(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string()),
         }

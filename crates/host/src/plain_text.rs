@@ -1,9 +1,9 @@
-//! What a letter says in words, the same at every door that shows a heading and a text.
+//! A message as a heading and a text, the same at every door that shows them.
 
 use posthaste_engine::nouns::{Body, Message};
 use serde_json::Value;
 
-/// A letter's heading; its kind where it has none.
+/// A message's heading; its kind if it has none.
 pub fn heading(message: &Message) -> String {
     match (&message.subject, &message.body) {
         (Some(subject), _) => subject.clone(),
@@ -15,8 +15,8 @@ pub fn heading(message: &Message) -> String {
     }
 }
 
-/// A letter's text. A JSON object that says nothing but a heading, a kind and a text is taken at its word; any other
-/// value is shown whole, as compact JSON, so that nothing is dropped.
+/// A message's text. For a JSON object that has only a heading, a kind and a text, this is the text. Any other value is
+/// returned whole, as compact JSON, so that nothing is lost.
 pub fn text(message: &Message) -> String {
     match &message.body {
         Body::Text(text) => text.clone(),
@@ -27,26 +27,26 @@ pub fn text(message: &Message) -> String {
     }
 }
 
-/// The text of a JSON value that says nothing but a heading, a kind and a text.
+/// The text of a JSON value that has only a heading, a kind and a text.
 pub fn spoken(value: &Value) -> Option<&str> {
     let object = match value {
         Value::String(text) => return Some(text),
         Value::Object(object) => object,
         _ => return None,
     };
-    let mut said = None;
+    let mut found = None;
     for (name, value) in object {
         match (name.as_str(), value.as_str()) {
             ("subject" | "type", Some(_)) => {}
-            // Two texts are more than one can show.
-            ("body" | "body_md" | "text", Some(text)) if said.is_none() => said = Some(text),
+            // Of two texts one would be lost.
+            ("body" | "body_md" | "text", Some(text)) if found.is_none() => found = Some(text),
             _ => return None,
         }
     }
-    said
+    found
 }
 
-/// JSON without the blanks between its parts, and otherwise as it was written: numbers keep every digit.
+/// JSON without white space between tokens, and otherwise as it was written: numbers keep every digit.
 pub fn compact(json: &str) -> String {
     let (mut out, mut quoted, mut escaped) = (String::with_capacity(json.len()), false, false);
     for c in json.chars() {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_nothing_else_is_shortened_to_its_text() {
+    fn only_values_without_other_members_are_shortened_to_their_text() {
         for (value, text) in [
             (json!({ "subject": "s", "body": "b" }), Some("b")),
             (json!({ "type": "note", "text": "b" }), Some("b")),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_between_the_parts_go_and_nothing_else() {
+    fn only_white_space_between_tokens_is_removed() {
         let written = "{ \"a b\" :\n [1.0, 12345678901234567890123 ,\t\"x \\\" y\\\\\" ] , \"z\": \" \"}";
         let meant = "{\"a b\":[1.0,12345678901234567890123,\"x \\\" y\\\\\"],\"z\":\" \"}";
         assert_eq!(compact(written), meant);

@@ -1,14 +1,14 @@
-//! The operator's signals: the first one asks the server to close, the second one insists, and so does time.
+//! Signals: the first SIGTERM or SIGINT shuts down gracefully; a second one, or a timeout, ends the process.
 //!
-//! They are heard on a thread of their own: whatever holds up the threads that serve requests, a signal is obeyed.
+//! They are handled on a thread of their own, so that blocked request threads do not delay them.
 
 use std::io;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-/// How long closing may take before the process ends regardless. Every answer that was given is on disk by then, so nothing
-/// that was acknowledged is lost.
+/// Timeout of a graceful shutdown, after which the process ends. Every response that was sent is on disk by then, so
+/// nothing that was acknowledged is lost.
 const LONGEST_END: Duration = Duration::from_millis(9_500);
 
 /// A token that is cancelled by SIGTERM or SIGINT (elsewhere than on Unix: by Ctrl-C). The process ends at once by a second
@@ -17,7 +17,7 @@ pub fn stop_on_signal() -> io::Result<CancellationToken> {
     let stop = CancellationToken::new();
     let asked = stop.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // From here on signals are heard, although nothing waits for them yet.
+    // Signals are caught from here on.
     let mut signals = {
         let _inside = runtime.enter();
         Signals::new()?
@@ -59,7 +59,7 @@ impl Signals {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
-                // Certificates are read again, where there are any; nothing else is.
+                // SIGHUP reloads certificates only, which other code does.
                 _ = self.hangup.recv() => tracing::info!("SIGHUP: certificates are read again if TLS is on"),
             }
         }
@@ -76,7 +76,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // Without a way to hear it there is nothing to wait for, and closing would be wrong.
+        // If it cannot be caught, the server does not shut down because of it.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

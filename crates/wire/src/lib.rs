@@ -8,6 +8,7 @@
 //! - [`time`]: Unix milliseconds, RFC 3339 and durations.
 //! - [`airc`]: AIRC handles, envelopes, payloads and proofs.
 //! - [`mail`]: MAIL messages, interswarm messages, request bodies, tools and reserved names.
+//! - [`model`]: chat completions of language models.
 //! - [`map`]: MAP addresses, event names, filters, error codes and event ids.
 //! - [`rpc`]: JSON-RPC 2.0 frames, messages and responses.
 //! - [`sse`]: server-sent events, writer and parser.
@@ -26,6 +27,7 @@ pub mod files;
 pub mod ids;
 pub mod mail;
 pub mod map;
+pub mod model;
 pub mod rpc;
 pub mod signing;
 pub mod sse;

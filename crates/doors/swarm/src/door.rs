@@ -9,7 +9,7 @@ use posthaste_host::Host;
 
 use super::runtime::Runtime;
 
-/// Handed to every request. Cheap to clone.
+/// The state of every handler. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Door {
     host: Host,
@@ -22,7 +22,7 @@ impl Door {
         Self { host, runtime }
     }
 
-    /// What moves the tasks of a realm along, if the realm hosts a swarm.
+    /// The runtime, if the realm hosts a swarm.
     pub(super) fn runtime(&self, realm: &RealmName) -> Option<&Runtime> {
         self.runtime.as_deref().filter(|_| realm == self.host.default_realm())
     }

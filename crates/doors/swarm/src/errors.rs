@@ -1,26 +1,26 @@
-//! What is said when something is not done: a status, and `detail` as the reference has it.
+//! Errors of the door: a status, and a body with `detail` as the reference has it.
 
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use posthaste_engine::{EngineError, Fault};
 use posthaste_wire::mail::FieldError;
-use serde_json::json;
+use posthaste_wire::mail::answers::{ErrorAnswer, ErrorCode};
 
-use crate::runtime::{BeginError, ReceiveError, RegisterError};
+use crate::runtime::{ReceiveError, RegisterError, TaskError};
 use posthaste_host::caller::AuthError;
 use posthaste_host::http::errors::status_of;
 
-/// An error answer.
+/// An error of the door.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct DoorError {
     status: StatusCode,
     detail: String,
 }
 
-pub(super) type Answer = Result<Response, Failure>;
+pub(super) type DoorResult = Result<Response, DoorError>;
 
-impl Failure {
+impl DoorError {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self { status, detail: detail.into() }
     }
@@ -41,10 +41,11 @@ impl Failure {
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for DoorError {
     fn into_response(self) -> Response {
         let code = self.status.canonical_reason().unwrap_or("error").to_lowercase().replace(' ', "_");
-        let body = json!({ "detail": self.detail, "error": { "code": code, "message": self.detail } });
+        let error = ErrorCode { code, message: self.detail.clone() };
+        let body = ErrorAnswer { detail: self.detail, error };
         let mut response = (self.status, Json(body)).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
             let value = axum::http::HeaderValue::from_static("Bearer");
@@ -54,13 +55,13 @@ impl IntoResponse for Failure {
     }
 }
 
-impl From<FieldError> for Failure {
+impl From<FieldError> for DoorError {
     fn from(error: FieldError) -> Self {
         Self::bad(error.to_string())
     }
 }
 
-impl From<EngineError> for Failure {
+impl From<EngineError> for DoorError {
     fn from(error: EngineError) -> Self {
         let status = match &error {
             EngineError::Refused(refusal) => status_of(refusal.class()),
@@ -81,7 +82,7 @@ fn failed(fault: &Fault) -> StatusCode {
     }
 }
 
-impl From<AuthError> for Failure {
+impl From<AuthError> for DoorError {
     fn from(error: AuthError) -> Self {
         match error {
             AuthError::Missing | AuthError::Invalid | AuthError::OtherDoor { .. } => {
@@ -92,20 +93,20 @@ impl From<AuthError> for Failure {
     }
 }
 
-impl From<BeginError> for Failure {
-    fn from(error: BeginError) -> Self {
+impl From<TaskError> for DoorError {
+    fn from(error: TaskError) -> Self {
         match error {
-            BeginError::Field(error) => error.into(),
-            BeginError::Bad(why) => Self::bad(why),
-            BeginError::NoSuchTask(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
-            BeginError::TooMany { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
-            BeginError::Busy => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
-            BeginError::Engine(error) => error.into(),
+            TaskError::Field(error) => error.into(),
+            TaskError::Bad(why) => Self::bad(why),
+            TaskError::NoSuchTask(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
+            TaskError::TooMany { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
+            TaskError::Busy => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+            TaskError::Engine(error) => error.into(),
         }
     }
 }
 
-impl From<ReceiveError> for Failure {
+impl From<ReceiveError> for DoorError {
     fn from(error: ReceiveError) -> Self {
         match error {
             ReceiveError::Bad(why) => Self::bad(why),
@@ -116,7 +117,7 @@ impl From<ReceiveError> for Failure {
     }
 }
 
-impl From<RegisterError> for Failure {
+impl From<RegisterError> for DoorError {
     fn from(error: RegisterError) -> Self {
         match error {
             RegisterError::Bad(..) => Self::bad(error.to_string()),
@@ -126,8 +127,8 @@ impl From<RegisterError> for Failure {
     }
 }
 
-/// What the door answers to a refusal, as one line, for the test that pins the answers of all doors.
+/// The door's answer to a refusal as one line, for the test that pins the answers of all doors.
 pub fn refused(refusal: posthaste_engine::Refusal) -> String {
-    let failure = Failure::from(EngineError::from(refusal));
+    let failure = DoorError::from(EngineError::from(refusal));
     format!("{} {}", failure.status.as_u16(), failure.detail)
 }

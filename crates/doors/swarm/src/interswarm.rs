@@ -1,55 +1,56 @@
-//! Between swarms: letters that open tasks here or go on with them, and a person's message to an agent elsewhere.
+//! `/interswarm/…`: messages of other swarms, and a user's message to an agent of any swarm.
 
 use std::time::Duration;
 
-use axum::Json as Answered;
+use axum::Json as JsonBody;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use posthaste_engine::nouns::{AgentId, Caller};
-use posthaste_wire::mail::{DirectRequest, FieldError, Interswarm, MailMessage, MsgType, Owner, split};
-use serde_json::{Value, json};
+use posthaste_wire::mail::answers::InterswarmAnswer;
+use posthaste_wire::mail::tasks::{DirectAnswer, DirectEvents, PeerDirectAnswer};
+use posthaste_wire::mail::{DirectRequest, InterswarmRequest, MailMessage, MsgType, Owner, split};
 
-use super::errors::{Answer, Failure};
-use super::who::{Agent, Json, User, Who};
+use super::auth::{Agent, AuthedCaller, Json, User};
+use super::errors::{DoorError, DoorResult};
 use super::{message as messages, sse};
 use crate::Door;
-use crate::runtime::record;
-use crate::runtime::{Ask, Runtime};
+use crate::runtime::task_events;
+use crate::runtime::{Runtime, TaskRequest};
 
-/// How long another swarm may take over a person's message.
-const PATIENCE: Duration = Duration::from_secs(3_600);
+/// Time limit of a user's message that is passed on to another swarm.
+const DIRECT_TIMEOUT: Duration = Duration::from_secs(3_600);
 
-pub(super) async fn forward(Agent(who): Agent, State(shared): State<Door>, Json(body): Json) -> Answer {
-    let wrapper = wrapped(&body)?;
-    check_speaker(&who, &shared, &wrapper).await?;
+pub(super) async fn forward(Agent(caller): Agent, State(door): State<Door>, Json(body): Json) -> DoorResult {
+    let wrapper = InterswarmRequest::read(&body)?.message;
+    check_source(&caller, &door, &wrapper.source_swarm).await?;
     let task_id = wrapper.payload.task_id.clone();
-    let runtime = who.runtime(&shared)?;
-    let runner = runtime.forward(who.identity.name.as_str(), wrapper).await?;
-    Ok(taken(runtime, &task_id, &runner))
+    let runtime = caller.runtime(&door)?;
+    let runner = runtime.forward(caller.identity.name.as_str(), wrapper).await?;
+    Ok(accepted(runtime, task_id, &runner))
 }
 
-pub(super) async fn back(Agent(who): Agent, State(shared): State<Door>, Json(body): Json) -> Answer {
-    let wrapper = wrapped(&body)?;
-    check_speaker(&who, &shared, &wrapper).await?;
+pub(super) async fn back(Agent(caller): Agent, State(door): State<Door>, Json(body): Json) -> DoorResult {
+    let wrapper = InterswarmRequest::read(&body)?.message;
+    check_source(&caller, &door, &wrapper.source_swarm).await?;
     let task_id = wrapper.payload.task_id.clone();
-    let runtime = who.runtime(&shared)?;
-    let runner = runtime.back(who.identity.name.as_str(), wrapper).await?;
-    Ok(taken(runtime, &task_id, &runner))
+    let runtime = caller.runtime(&door)?;
+    let runner = runtime.back(caller.identity.name.as_str(), wrapper).await?;
+    Ok(accepted(runtime, task_id, &runner))
 }
 
-/// A token speaks for the swarm that has its name. Swarms that an administrator registered at one host may share a token:
-/// for a swarm there without a token of its own, that of another counts. Without authentication every caller is believed.
-async fn check_speaker(who: &Who, shared: &Door, wrapper: &Interswarm) -> Result<(), Failure> {
-    let (token, source) = (who.identity.name.as_str(), wrapper.source_swarm.as_str());
-    if token == source || !shared.needs_token() {
+/// Checks that the token may send for the source swarm: it has that swarm's name, or both swarms were registered at one host
+/// and the source swarm has no token of its own. Without authentication every caller is accepted.
+async fn check_source(caller: &AuthedCaller, door: &Door, source: &str) -> Result<(), DoorError> {
+    let token = caller.identity.name.as_str();
+    if token == source || !door.needs_token() {
         return Ok(());
     }
     if let Ok(name) = AgentId::new(source)
-        && who.runtime(shared)?.registry().share_a_host(token, source)
+        && caller.runtime(door)?.registry().share_a_host(token, source)
     {
-        let (realm, bearer) = (who.engine.realm().clone(), who.identity.bearer());
-        match who.engine.read(move |view| view.may_claim(&realm, &bearer, &name)).await {
+        let (realm, bearer) = (caller.engine.realm().clone(), caller.identity.bearer());
+        match caller.engine.read(move |view| view.may_claim(&realm, &bearer, &name)).await {
             Ok(()) => return Ok(()),
             // The swarm has a token of its own.
             Err(error) if error.refusal().is_some() => {}
@@ -60,141 +61,106 @@ async fn check_speaker(who: &Who, shared: &Door, wrapper: &Interswarm) -> Result
         "field `message.source_swarm` is {source:?}, but this token speaks for the swarm {token:?}; \
          `posthaste token create --role agent --name {source}` makes one for it"
     );
-    Err(Failure::new(StatusCode::FORBIDDEN, why))
+    Err(DoorError::new(StatusCode::FORBIDDEN, why))
 }
 
-fn wrapped(body: &Value) -> Result<Interswarm, Failure> {
-    let Some(wrapper) = body.get("message").filter(|value| !value.is_null()) else {
-        return Err(Failure::bad("field `message` is required"));
+fn accepted(runtime: &Runtime, task_id: String, runner: &Owner) -> Response {
+    let answer = InterswarmAnswer {
+        swarm: runtime.swarm().name.clone(),
+        task_id,
+        status: "success".to_owned(),
+        local_runner: runner.to_string(),
     };
-    Interswarm::read(wrapper).map_err(|error| {
-        let field = match error.field.as_str() {
-            "" => "message".to_owned(),
-            inner => format!("message.{inner}"),
-        };
-        FieldError { field, ..error }.into()
-    })
+    JsonBody(answer).into_response()
 }
 
-fn taken(runtime: &Runtime, task_id: &str, runner: &Owner) -> axum::response::Response {
-    Answered(json!({
-        "swarm": runtime.swarm().name,
-        "task_id": task_id,
-        "status": "success",
-        "local_runner": runner.to_string(),
-    }))
-    .into_response()
-}
-
-/// A person's message to an agent: of this swarm, or, with the person's token there, of another.
-pub(super) async fn message(User(who): User, State(shared): State<Door>, Json(body): Json) -> Answer {
-    if body.get("user_token").is_none_or(|token| token.as_str().is_some_and(str::is_empty) || token.is_null())
-    {
-        return Err(Failure::bad("field `user_token` is required"));
-    }
+/// A user's message to agents of this swarm, or, with the user's token for it, of another.
+pub(super) async fn message(User(caller): User, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let request = DirectRequest::read(&body)?;
-    let runtime = who.runtime(&shared)?;
+    let runtime = caller.runtime(&door)?;
     let swarm = runtime.swarm();
-    let mut elsewhere: Vec<&str> = Vec::new();
-    let mut here: Vec<String> = Vec::new();
+    let mut remote: Vec<&str> = Vec::new();
+    let mut local: Vec<String> = Vec::new();
     for target in &request.targets {
         match split(target) {
-            (name, None) => here.push(name.to_owned()),
-            (name, Some(other)) if other == swarm.name => here.push(name.to_owned()),
-            (_, Some(other)) if elsewhere.contains(&other) => {}
-            (_, Some(other)) => elsewhere.push(other),
+            (name, None) => local.push(name.to_owned()),
+            (name, Some(other)) if other == swarm.name => local.push(name.to_owned()),
+            (_, Some(other)) if remote.contains(&other) => {}
+            (_, Some(other)) => remote.push(other),
         }
     }
-    match (here.is_empty(), elsewhere.as_slice()) {
+    match (local.is_empty(), remote.as_slice()) {
         (true, [other]) => proxy(runtime, &request, other).await,
-        (false, []) => run_here(&shared, &who, runtime, request, here).await,
-        _ => Err(Failure::bad("field `targets` must name agents of one swarm")),
+        (false, []) => run_locally(&door, &caller, runtime, request, local).await,
+        _ => Err(DoorError::bad("field `targets` must name agents of one swarm")),
     }
 }
 
-async fn run_here(
-    shared: &Door,
-    who: &Who,
+async fn run_locally(
+    door: &Door,
+    caller: &AuthedCaller,
     runtime: &Runtime,
     request: DirectRequest,
-    here: Vec<String>,
-) -> Answer {
+    to: Vec<String>,
+) -> DoorResult {
     let swarm = runtime.swarm();
-    if let Some(unknown) = here.iter().find(|name| *name != "all" && swarm.agent(name).is_none()) {
-        return Err(Failure::new(
+    if let Some(unknown) = to.iter().find(|name| *name != "all" && swarm.agent(name).is_none()) {
+        return Err(DoorError::new(
             StatusCode::NOT_FOUND,
             format!("there is no agent {unknown:?} in this swarm"),
         ));
     }
-    if request.msg_type == MsgType::Request && here.iter().any(|name| name == "all") {
-        return Err(Failure::bad("field `targets` of a request must be one agent"));
+    if request.msg_type == MsgType::Request && to.iter().any(|name| name == "all") {
+        return Err(DoorError::bad("field `targets` of a request must be one agent"));
     }
-    let ask = Ask {
-        owner: who.owner(),
-        task_id: request.task_id.clone(),
-        kind: request.msg_type,
-        to: here,
-        subject: request.subject.clone(),
-        body: request.body.clone(),
-        routing_info: (!request.routing_info.is_empty()).then(|| request.routing_info.clone()),
-        resume: None,
-        results: Vec::new(),
-        max_steps: None,
-        timeout: None,
-        direct: true,
-        letter: None,
-    };
-    let waited = runtime.ask(ask).await?;
-    let (task, task_id) = (waited.task.clone(), waited.task_id.clone());
-    let finish = messages::wait(shared, waited).await?;
-    let mut answer = json!({ "response": finish.mail.to_json() });
-    if request.stream {
-        let found = record::read_all(runtime.engine(), &Caller::office(), &task, &task_id).await?;
-        answer["events"] = found.iter().map(sse::snapshot).collect();
+    let stream = request.stream;
+    let opened = runtime
+        .open_task(TaskRequest {
+            owner: caller.owner(),
+            task_id: request.task_id,
+            kind: request.msg_type,
+            to,
+            subject: request.subject,
+            body: request.body,
+            routing_info: (!request.routing_info.is_empty()).then_some(request.routing_info),
+            resume: None,
+            results: Vec::new(),
+            max_steps: None,
+            timeout: None,
+            direct: true,
+            source: None,
+        })
+        .await?;
+    let (task, task_id) = (opened.task.clone(), opened.task_id.clone());
+    let finish = messages::wait(door, opened).await?;
+    let mut events = None;
+    if stream {
+        let found = task_events::read_all(runtime.engine(), &Caller::office(), &task, &task_id).await?;
+        events = Some(DirectEvents::Own(found.into_iter().map(sse::to_record).collect()));
     }
-    Ok(Answered(answer).into_response())
+    Ok(JsonBody(DirectAnswer { response: MailMessage::clone(&finish.mail), events }).into_response())
 }
 
-/// Passes the message on, once, under the person's own token there.
-async fn proxy(runtime: &Runtime, request: &DirectRequest, swarm: &str) -> Answer {
+/// Passes the message on to another swarm, once, with the user's token for it.
+async fn proxy(runtime: &Runtime, request: &DirectRequest, swarm: &str) -> DoorResult {
     let Some(entry) = runtime.registry().get(swarm) else {
-        return Err(Failure::new(
+        return Err(DoorError::new(
             StatusCode::NOT_FOUND,
             format!("the swarm {swarm:?} is not registered here"),
         ));
     };
-    let mut body = json!({
-        "user_token": request.user_token,
-        "body": request.body,
-        "targets": request.targets,
-        "subject": request.subject,
-        "msg_type": request.msg_type.as_str(),
-        "routing_info": request.routing_info,
-        "stream": request.stream,
-        "ignore_stream_pings": request.ignore_stream_pings,
-    });
-    if let Some(id) = &request.task_id {
-        body["task_id"] = Value::from(id.as_str());
-    }
     let url = format!("{}/interswarm/message", entry.base_url);
-    let answered = runtime.post_to(&url, &request.user_token, &body, PATIENCE).await;
-    let gateway = |why: String| Failure::new(StatusCode::BAD_GATEWAY, format!("the swarm {swarm:?}: {why}"));
+    let answered = runtime.post_to(&url, &request.user_token, request, DIRECT_TIMEOUT).await;
+    let gateway =
+        |why: String| DoorError::new(StatusCode::BAD_GATEWAY, format!("the swarm {swarm:?}: {why}"));
     let answer = answered.map_err(|error| gateway(error.to_string()))?;
     if !answer.status.is_success() {
         return Err(gateway(format!("it answered {}", answer.status)));
     }
-    let value: Value =
-        serde_json::from_slice(&answer.body).map_err(|_| gateway("its answer is not JSON".to_owned()))?;
-    // Some servers wrap the answer of those behind them once more.
-    let mut response = &value["response"];
-    while response.get("response").is_some() {
-        response = &response["response"];
-    }
-    let mail =
-        MailMessage::read(response).map_err(|error| gateway(format!("its answer is not MAIL: {error}")))?;
-    let mut answer = json!({ "response": mail.to_json() });
-    if let Some(events) = value.get("events").filter(|events| events.is_array()) {
-        answer["events"] = events.clone();
-    }
-    Ok(Answered(answer).into_response())
+    let answer =
+        PeerDirectAnswer::read(&answer.body).map_err(|_| gateway("its answer is not JSON".to_owned()))?;
+    let response = MailMessage::read(&answer.response)
+        .map_err(|error| gateway(format!("its answer is not MAIL: {error}")))?;
+    let events = answer.events.map(DirectEvents::Foreign);
+    Ok(JsonBody(DirectAnswer { response, events }).into_response())
 }

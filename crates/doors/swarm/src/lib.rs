@@ -1,5 +1,6 @@
-//! MAIL 1.3: a server for swarms. Paths, who may use them, and where each is answered.
+//! MAIL 1.3: the HTTP API of a swarm server. Paths and their handlers; the runtime that executes tasks is in [`runtime`].
 
+mod auth;
 mod door;
 mod errors;
 mod interswarm;
@@ -10,7 +11,6 @@ mod registry;
 pub mod runtime;
 mod sse;
 mod tasks;
-mod who;
 
 #[doc(hidden)]
 pub use errors::refused;
@@ -20,7 +20,7 @@ pub use door::Door;
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 
-/// Every path of the door. `/health` is shared with AIRC and with operators; `/` is [`card`].
+/// Every path of the door. `/health` is door with AIRC and with operators; `/` is [`card`].
 pub fn router(door: Door) -> Router {
     Router::new()
         .route("/health", get(meta::health).post(meta::set_health))
@@ -42,7 +42,7 @@ pub fn router(door: Door) -> Router {
         .with_state(door)
 }
 
-/// The server's card, at `/`. Apart, because the program gives WebSockets on that path to another door.
+/// The server's card, at `/`. Not part of the router, because another door answers WebSockets on that path.
 pub fn card(door: Door) -> MethodRouter {
     get(meta::root).with_state(door)
 }

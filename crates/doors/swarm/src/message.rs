@@ -1,73 +1,69 @@
-//! `POST /message`: a person's message to the swarm, and what comes of it, at the end or as it happens.
+//! `POST /message`: a user's message to the swarm. The answer is what the task ends with, or a stream of its events.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json as Answered;
+use axum::Json as JsonBody;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use posthaste_engine::nouns::Caller;
+use posthaste_wire::mail::tasks::MessageAnswer;
 use posthaste_wire::mail::{FieldError, MessageRequest, MsgType, ResumeFrom};
-use serde_json::json;
 
-use super::errors::{Answer, Failure};
+use super::auth::{Json, User};
+use super::errors::{DoorError, DoorResult};
 use super::sse;
-use super::who::{Json, User};
 use crate::Door;
-use crate::runtime::record::{self, Cursor};
-use crate::runtime::{Ask, Ended, Finish, Waited};
+use crate::runtime::task_events::{self, Cursor};
+use crate::runtime::{Finish, OpenedTask, TaskRequest};
 
 pub(super) async fn post(
-    User(who): User,
-    State(shared): State<Door>,
+    User(caller): User,
+    State(door): State<Door>,
     headers: HeaderMap,
     Json(body): Json,
-) -> Answer {
+) -> DoorResult {
     let request = MessageRequest::read(&body)?;
-    let runtime = who.runtime(&shared)?;
-    // A client whose stream broke asks again with what it saw last; its message is there already.
+    let runtime = caller.runtime(&door)?;
+    // A client whose stream broke sends the request again with the last event that it saw. Its message is stored already.
     if let (true, Some(task_id), Some(seen)) = (request.stream, &request.task_id, sse::last_seen(&headers)?) {
-        return sse::again(&shared, &who, task_id, seen).await;
+        return sse::again(&door, &caller, task_id, seen).await;
     }
     let stream = request.stream;
-    let ask = to_ask(&who, &runtime.swarm(), &request)?;
-    let waited = runtime.ask(ask).await?;
+    let task = to_task_request(&caller, &runtime.swarm(), &request)?;
+    let waited = runtime.open_task(task).await?;
     if stream {
         let after = Cursor::before(waited.place);
-        return Ok(sse::stream(&shared, &who, waited, after));
+        return Ok(sse::stream(&door, &caller, waited, after));
     }
     let (task, task_id) = (waited.task.clone(), waited.task_id.clone());
-    let finish = wait(&shared, waited).await?;
-    let mut answer = json!({ "response": finish.mail.message.body });
+    let finish = wait(&door, waited).await?;
+    let mut events = None;
     if request.show_events {
-        let found = record::read_all(runtime.engine(), &Caller::office(), &task, &task_id).await?;
-        answer["events"] = found.iter().map(sse::snapshot).collect();
+        let found = task_events::read_all(runtime.engine(), &Caller::office(), &task, &task_id).await?;
+        events = Some(found.into_iter().map(sse::to_record).collect());
     }
-    Ok(Answered(answer).into_response())
+    Ok(JsonBody(MessageAnswer { response: finish.mail.message.body.clone(), events }).into_response())
 }
 
 /// Waits until the task ends.
-pub(super) async fn wait(shared: &Door, waited: Waited) -> Result<Finish, Failure> {
+pub(super) async fn wait(door: &Door, waited: OpenedTask) -> Result<Finish, DoorError> {
     let closing = || {
         let why = "the server is closing; the task goes on when it is back, under the task_id ".to_owned();
-        Failure::new(StatusCode::SERVICE_UNAVAILABLE, why + &waited.task_id)
-    };
-    let finish = match waited.finish {
-        Ended::Already(finish) => return Ok(finish),
-        Ended::Later(finish) => finish,
+        DoorError::new(StatusCode::SERVICE_UNAVAILABLE, why + &waited.task_id)
     };
     tokio::select! {
-        () = shared.stop().cancelled() => Err(closing()),
-        finish = finish => finish.map_err(|_| closing()),
+        () = door.stop().cancelled() => Err(closing()),
+        finish = waited.finish => finish.map_err(|_| closing()),
     }
 }
 
-fn to_ask(
-    who: &super::who::Who,
+fn to_task_request(
+    caller: &super::auth::AuthedCaller,
     swarm: &Arc<crate::runtime::definition::Swarm>,
     request: &MessageRequest,
-) -> Result<Ask, Failure> {
+) -> Result<TaskRequest, DoorError> {
     let field =
         |name: &str, problem: &str| FieldError { field: name.to_owned(), problem: problem.to_owned() };
     let entry = request.entrypoint.clone().unwrap_or_else(|| swarm.entrypoint.clone());
@@ -82,8 +78,8 @@ fn to_ask(
         Some(ResumeFrom::BreakpointToolCall) => request.breakpoint_results()?,
         _ => Vec::new(),
     };
-    Ok(Ask {
-        owner: who.owner(),
+    Ok(TaskRequest {
+        owner: caller.owner(),
         task_id: request.task_id.clone(),
         kind: request.msg_type,
         to: match request.msg_type {
@@ -98,6 +94,6 @@ fn to_ask(
         max_steps: request.max_steps()?,
         timeout: request.timeout()?.map(|seconds| Duration::from_secs_f64(seconds.min(1e9))),
         direct: false,
-        letter: None,
+        source: None,
     })
 }

@@ -1,166 +1,138 @@
-//! What the server says about itself: `/`, `/health`, `/status`, `/whoami`.
+//! Answers of the server about itself and the caller: `/`, `/health`, `/status`, `/whoami`.
 
-use axum::Json as Answered;
+use axum::Json as JsonBody;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use posthaste_engine::nouns::{Caller, TokenRole};
 use posthaste_engine::stamp;
-use posthaste_wire::mail::VERSION;
+use posthaste_wire::mail::HealthRequest;
+use posthaste_wire::mail::answers::{Card, HealthAnswer, StatusAnswer, SwarmCard, SwarmStatus, WhoAmI};
 use posthaste_wire::time::to_rfc3339;
-use serde_json::{Value, json};
 
-use super::errors::{Answer, Failure};
-use super::who::{Admin, Chosen, Json, Passer, Protocol, User, swarm_name};
+use super::auth::{Admin, Json, Protocol, RateLimited, RequestedProtocol, User, swarm_name};
+use super::errors::{DoorError, DoorResult};
 use crate::Door;
 use posthaste_host::Offer;
 use posthaste_host::caller::Realm;
 
-/// The server's card; a browser is sent to the page. The reference's server and client use an object for `swarm` and a
+/// The server's card; browsers are redirected to the page. The reference's server and client use an object for `swarm` and a
 /// member `protocol_version`; the specification's document has neither, and callers that ask for it get its form.
 pub(super) async fn root(
-    _: Passer,
-    State(shared): State<Door>,
+    _: RateLimited,
+    State(door): State<Door>,
     Realm(engine): Realm,
-    Chosen(chosen): Chosen,
+    RequestedProtocol(protocol): RequestedProtocol,
     headers: HeaderMap,
 ) -> Response {
-    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if accepts.contains("text/html") {
+    if accepts(&headers).contains("text/html") {
         return Redirect::temporary("ui").into_response();
     }
     let name = swarm_name(engine.realm());
-    let uptime = shared.started().elapsed().as_secs_f64();
-    if chosen == Some(Protocol::Mail) {
-        let card = json!({
-            "name": "mail", "version": VERSION, "swarm": name, "status": "running", "uptime": uptime,
-        });
-        return Answered(card).into_response();
+    let uptime = door.started().elapsed().as_secs_f64();
+    if protocol == Some(Protocol::Mail) {
+        return JsonBody(Card::by_document(name, uptime)).into_response();
     }
-    let swarm = match shared.runtime(engine.realm()).map(|runtime| runtime.swarm()) {
-        Some(swarm) => json!({
-            "name": name,
-            "version": swarm.version,
-            "description": swarm.description,
-            "entrypoint": swarm.entrypoint,
-            "keywords": swarm.keywords,
-            "public": swarm.public,
-        }),
-        None => json!({
-            "name": name,
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": "",
-            "entrypoint": "",
-            "keywords": [],
-            "public": false,
-        }),
+    let card = match door.runtime(engine.realm()).map(|runtime| runtime.swarm()) {
+        Some(swarm) => SwarmCard {
+            name: name.to_owned(),
+            version: swarm.version.clone(),
+            description: swarm.description.clone(),
+            entrypoint: swarm.entrypoint.clone(),
+            keywords: swarm.keywords.clone(),
+            public: swarm.public,
+        },
+        None => SwarmCard {
+            name: name.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..SwarmCard::default()
+        },
     };
-    Answered(json!({
-        "name": "mail",
-        "version": VERSION,
-        "protocol_version": VERSION,
-        "swarm": swarm,
-        "status": "running",
-        "uptime": uptime,
-    }))
-    .into_response()
+    JsonBody(Card::described(card, uptime)).into_response()
 }
 
-/// Needs no token, so that monitors can ask.
+fn accepts(headers: &HeaderMap) -> &str {
+    headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// Needs no token, because monitors have none.
 pub(super) async fn health(
-    _: Passer,
-    State(shared): State<Door>,
+    _: RateLimited,
+    State(door): State<Door>,
     Realm(engine): Realm,
-    Chosen(chosen): Chosen,
+    RequestedProtocol(protocol): RequestedProtocol,
     headers: HeaderMap,
 ) -> Response {
-    // Clients that are made from MAIL's document name the type that it gives; AIRC's take whatever comes.
-    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let by_type = accepts.trim().eq_ignore_ascii_case("application/json").then_some(Protocol::Mail);
-    show_health(&shared, swarm_name(engine.realm()), chosen.or(by_type)).await
+    // Clients generated from MAIL's document ask for the type that it names; AIRC's ask for none.
+    let by_type = accepts(&headers).trim().eq_ignore_ascii_case("application/json").then_some(Protocol::Mail);
+    health_answer(&door, swarm_name(engine.realm()), protocol.or(by_type)).await
 }
 
-async fn show_health(shared: &Door, swarm: &str, chosen: Option<Protocol>) -> Response {
-    let report = shared.check_health().await;
-    let word = match shared.health().word() {
+async fn health_answer(door: &Door, swarm: &str, protocol: Option<Protocol>) -> Response {
+    let report = door.check_health().await;
+    let status = match door.health().word() {
         Some((word, _)) if report.problem.is_none() => word,
         _ => if report.problem.is_none() { "healthy" } else { "unhealthy" }.to_owned(),
     };
-    // MAIL's object is closed. Callers that did not choose get both protocols' members.
-    let now = to_rfc3339(stamp::now());
-    // The time of this check: monitors take an old one for a server that hangs.
-    let mail = json!({ "status": word, "swarm_name": swarm, "timestamp": now });
-    let airc = json!({
-        "status": word,
-        "version": env!("CARGO_PKG_VERSION"),
-        "protocol": "AIRC",
-        "protocol_version": posthaste_wire::airc::PROTOCOL_VERSION,
-        "safe_mode": shared.safe_mode() != Offer::Off,
-    });
-    let mut body = match chosen {
-        Some(Protocol::Mail) => mail,
-        Some(Protocol::Airc) => airc,
-        None => merged(mail, airc),
+    // MAIL's object is closed. Callers that did not choose a protocol get the members of both.
+    let (mail, airc) = (protocol != Some(Protocol::Airc), protocol != Some(Protocol::Mail));
+    let answer = HealthAnswer {
+        status,
+        swarm_name: mail.then(|| swarm.to_owned()),
+        // The time of this check: monitors take an old one for a server that hangs.
+        timestamp: mail.then(|| to_rfc3339(stamp::now())),
+        version: airc.then(|| env!("CARGO_PKG_VERSION").to_owned()),
+        protocol: airc.then(|| "AIRC".to_owned()),
+        protocol_version: airc.then(|| posthaste_wire::airc::PROTOCOL_VERSION.to_owned()),
+        safe_mode: airc.then(|| door.safe_mode() != Offer::Off),
+        reason: report.problem,
     };
-    match report.problem {
-        None => Answered(body).into_response(),
-        Some(problem) => {
-            body["reason"] = Value::String(problem);
-            (StatusCode::SERVICE_UNAVAILABLE, Answered(body)).into_response()
-        }
-    }
+    let status = if answer.reason.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, JsonBody(answer)).into_response()
 }
 
-/// An administrator says how the server is, for as long as it is not worse.
-pub(super) async fn set_health(Admin(who): Admin, State(shared): State<Door>, Json(body): Json) -> Answer {
-    let word = match body.get("status").and_then(Value::as_str) {
-        Some(word) if !word.is_empty() && word.len() <= 64 && !word.chars().any(char::is_control) => word,
-        _ => return Err(Failure::bad("field `status` is required: a word of 1 to 64 bytes")),
-    };
-    // One office, one health: who runs another realm of it has no say.
-    if !shared.heeds(&who.engine, &who.identity) {
-        return Err(Failure::new(StatusCode::FORBIDDEN, "this needs the role admin of the office"));
+/// Sets the word that the server answers while it is healthy.
+pub(super) async fn set_health(
+    Admin(caller): Admin,
+    State(door): State<Door>,
+    Json(body): Json,
+) -> DoorResult {
+    let word = HealthRequest::read(&body)?.status;
+    // All realms share the server's health, so administrators of other realms may not set it.
+    if !door.heeds(&caller.engine, &caller.identity) {
+        return Err(DoorError::new(StatusCode::FORBIDDEN, "this needs the role admin of the server"));
     }
-    shared.health().set_word(word);
-    Ok(show_health(&shared, swarm_name(who.engine.realm()), Some(Protocol::Mail)).await)
+    door.health().set_word(&word);
+    Ok(health_answer(&door, swarm_name(caller.engine.realm()), Some(Protocol::Mail)).await)
 }
 
-/// One object with the members of two.
-fn merged(mut one: Value, mut other: Value) -> Value {
-    if let (Some(one), Some(other)) = (one.as_object_mut(), other.as_object_mut()) {
-        one.append(other);
-    }
-    one
-}
-
-pub(super) async fn whoami(User(who): User) -> Answer {
-    let name = who.identity.name.as_str();
-    let role = match who.identity.role {
+pub(super) async fn whoami(User(caller): User) -> DoorResult {
+    let role = match caller.identity.role {
         TokenRole::Admin => "admin",
         TokenRole::User => "user",
         TokenRole::Agent => "agent",
     };
-    Ok(Answered(json!({ "id": name, "role": role })).into_response())
+    Ok(JsonBody(WhoAmI { id: caller.identity.name.to_string(), role: role.to_owned() }).into_response())
 }
 
-/// Where swarm and caller stand, as the specification's closed object says it. The server's own figures are at
+/// The state of the swarm and of the caller: the specification's closed object. The server's own figures are at
 /// `/x-posthaste/status`.
-pub(super) async fn status(User(who): User, State(shared): State<Door>) -> Answer {
-    let engine = &who.engine;
-    let instance = who.owner().instance();
+pub(super) async fn status(User(caller): User, State(door): State<Door>) -> DoorResult {
+    let engine = &caller.engine;
+    let instance = caller.owner().instance();
     let (users, ready) = engine
         .read(move |view| {
             let ready = !view.runs(&Caller::office(), &instance, "", 1)?.is_empty();
             Ok((view.instances(&Caller::office(), "user:")?, ready))
         })
         .await?;
-    let runtime = shared.runtime(engine.realm());
-    let running = runtime.is_some_and(|runtime| runtime.is_running_for(&who.owner().instance()));
-    Ok(Answered(json!({
-        "swarm": { "name": swarm_name(engine.realm()), "status": if runtime.is_some() { "ready" } else { "none" } },
-        "active_users": users,
-        "user_mail_ready": ready,
-        "user_task_running": running,
-    }))
-    .into_response())
+    let runtime = door.runtime(engine.realm());
+    let status = if runtime.is_some() { "ready" } else { "none" };
+    let answer = StatusAnswer {
+        swarm: SwarmStatus { name: swarm_name(engine.realm()).to_owned(), status: status.to_owned() },
+        active_users: users,
+        user_mail_ready: ready,
+        user_task_running: runtime.is_some_and(|runtime| runtime.is_running_for(&caller.owner().instance())),
+    };
+    Ok(JsonBody(answer).into_response())
 }

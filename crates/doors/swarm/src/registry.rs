@@ -1,83 +1,76 @@
-//! Other swarms, and the description of this one: `/swarms…`.
+//! `/swarms…`: other swarms, and the definition of this one.
 
 use axum::Extension;
-use axum::Json as Answered;
+use axum::Json as JsonBody;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use posthaste_engine::stamp;
+use posthaste_wire::mail::answers::{ListedSwarm, OwnSwarm, PeerSwarm, SwarmAnswer, SwarmList};
 use posthaste_wire::mail::{LoadRequest, RegisterRequest, VERSION};
 use posthaste_wire::time::to_rfc3339;
-use serde_json::{Value, json};
 
-use super::errors::{Answer, Failure};
-use super::who::{Admin, Json, Passer, own_url, swarm_name};
+use super::auth::{Admin, Json, RateLimited, own_url, swarm_name};
+use super::errors::{DoorError, DoorResult};
 use crate::Door;
 use crate::runtime::Entry;
 use posthaste_host::caller::Realm;
 use posthaste_host::http::listen::Peer;
 
-/// The public ones, without anything that is nobody's business.
+/// The public swarms, without tokens and other details of their registration.
 pub(super) async fn list(
-    _: Passer,
-    State(shared): State<Door>,
+    _: RateLimited,
+    State(door): State<Door>,
     Realm(engine): Realm,
     peer: Option<Extension<Peer>>,
     headers: HeaderMap,
-) -> Answer {
-    let Some(runtime) = shared.runtime(engine.realm()) else {
-        return Ok(Answered(json!({ "swarms": [] })).into_response());
+) -> DoorResult {
+    let Some(runtime) = door.runtime(engine.realm()) else {
+        return Ok(JsonBody(SwarmList::default()).into_response());
     };
-    let mut swarms: Vec<Value> =
-        runtime.registry().all().iter().filter(|entry| entry.about.public).map(shown).collect();
+    let mut swarms = Vec::new();
     let own = runtime.swarm();
     if own.public {
         let secure = peer.is_some_and(|Extension(peer)| peer.tls);
-        swarms.insert(
-            0,
-            json!({
-                "swarm_name": own.name,
-                "base_url": own_url(&headers, secure),
-                "version": VERSION,
-                "last_seen": to_rfc3339(stamp::now()),
-                "is_active": true,
-                "swarm_description": own.description,
-                "keywords": own.keywords,
-            }),
-        );
+        swarms.push(ListedSwarm::Own(OwnSwarm {
+            swarm_name: own.name.clone(),
+            base_url: own_url(&headers, secure),
+            version: VERSION.to_owned(),
+            last_seen: to_rfc3339(stamp::now()),
+            is_active: true,
+            swarm_description: own.description.clone(),
+            keywords: own.keywords.clone(),
+        }));
     }
-    Ok(Answered(json!({ "swarms": swarms })).into_response())
+    let peers = runtime.registry().all().into_iter().filter(|entry| entry.about.public);
+    swarms.extend(peers.map(|entry| ListedSwarm::Peer(to_wire(entry))));
+    Ok(JsonBody(SwarmList { swarms }).into_response())
 }
 
-/// The members of the specification's closed object; those without a value are left out.
-fn shown(entry: &Entry) -> Value {
-    let mut shown = json!({
-        "swarm_name": entry.name.as_str(),
-        "base_url": entry.base_url,
-        "version": entry.about.version,
-        "is_active": entry.active,
-        "swarm_description": entry.about.description,
-        "keywords": entry.about.keywords,
-    });
-    if let Some(at) = entry.seen_at {
-        shown["last_seen"] = Value::from(to_rfc3339(at));
+/// The members of the specification's closed object; members without a value are left out.
+fn to_wire(entry: Entry) -> PeerSwarm {
+    PeerSwarm {
+        swarm_name: entry.name.to_string(),
+        base_url: entry.base_url,
+        version: entry.about.version,
+        is_active: entry.active,
+        swarm_description: entry.about.description,
+        keywords: entry.about.keywords,
+        last_seen: entry.seen_at.map(to_rfc3339),
+        metadata: entry.about.metadata,
     }
-    if let Some(metadata) = &entry.about.metadata {
-        shown["metadata"] = Value::Object(metadata.clone());
-    }
-    shown
 }
 
-pub(super) async fn register(Admin(who): Admin, State(shared): State<Door>, Json(body): Json) -> Answer {
+pub(super) async fn register(Admin(caller): Admin, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let request = RegisterRequest::read(&body)?;
-    let by_operator = who.identity.runs_office();
-    let name = who.runtime(&shared)?.register(request, by_operator).await?;
-    Ok(Answered(json!({ "status": "registered", "swarm_name": name })).into_response())
+    let by_operator = caller.identity.runs_office();
+    let name = caller.runtime(&door)?.register(request, by_operator).await?;
+    Ok(JsonBody(SwarmAnswer::new("registered", name)).into_response())
 }
 
 /// Writes the swarm's agents into the log.
-pub(super) async fn dump(Admin(who): Admin, State(shared): State<Door>) -> Answer {
-    let swarm = who.runtime(&shared)?.swarm();
+pub(super) async fn dump(Admin(caller): Admin, State(door): State<Door>) -> DoorResult {
+    let swarm = caller.runtime(&door)?.swarm();
     for agent in &swarm.agents {
         tracing::info!(
             swarm = swarm.name,
@@ -88,12 +81,12 @@ pub(super) async fn dump(Admin(who): Admin, State(shared): State<Door>) -> Answe
             "an agent of the swarm"
         );
     }
-    Ok(Answered(json!({ "status": "dumped", "swarm_name": swarm_name(who.engine.realm()) })).into_response())
+    Ok(JsonBody(SwarmAnswer::new("dumped", swarm_name(caller.engine.realm()))).into_response())
 }
 
-/// Puts another description in the place of the present one, until the server starts again.
-pub(super) async fn load(Admin(who): Admin, State(shared): State<Door>, Json(body): Json) -> Answer {
+/// Replaces the definition until the server starts again.
+pub(super) async fn load(Admin(caller): Admin, State(door): State<Door>, Json(body): Json) -> DoorResult {
     let request = LoadRequest::read(&body)?;
-    let name = who.runtime(&shared)?.replace(&request.json).await.map_err(Failure::bad)?;
-    Ok(Answered(json!({ "status": "success", "swarm_name": name })).into_response())
+    let name = caller.runtime(&door)?.replace(&request.json).await.map_err(DoorError::bad)?;
+    Ok(JsonBody(SwarmAnswer::new("success", name)).into_response())
 }

@@ -1,5 +1,4 @@
-//! Events of a task as a stream: from the books, as they are written, so that a stream that broke goes on where it
-//! was.
+//! Events of a task as a stream, read from the database as they are written, so that a client can resume a stream that broke.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,105 +10,99 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use posthaste_engine::nouns::{Caller, RunPhase, Seq, TaskId};
 use posthaste_engine::{Engine, stamp};
+use posthaste_wire::mail::events;
+use posthaste_wire::mail::tasks::{EventRecord, Ping, StreamEnd};
 use posthaste_wire::time::to_rfc3339;
-use serde_json::{Value, json};
+use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::errors::{Answer, Failure};
-use super::who::Who;
+use super::auth::AuthedCaller;
+use super::errors::{DoorError, DoorResult};
 use crate::Door;
-use crate::runtime::record::{self, Cursor, TaskEvent};
-use crate::runtime::{RunCell, Waited};
+use crate::runtime::task_events::{self, Cursor, TaskEvent};
+use crate::runtime::{OpenedTask, RunCell};
 
-/// After so long without an event there is a ping.
-const QUIET: Duration = Duration::from_secs(15);
+/// A ping is sent after this time without an event.
+const PING_AFTER: Duration = Duration::from_secs(15);
 
-/// An event as it stands in a list.
-pub(super) fn snapshot(event: &TaskEvent) -> Value {
-    json!({
-        "event": event.name,
-        "data": event.data,
-        "id": event.cursor.to_string(),
-        "retry": null,
-        "comment": null,
-        "_sep": "\r\n",
-    })
+/// An event as an entry of a list.
+pub(super) fn to_record(event: TaskEvent) -> EventRecord {
+    EventRecord::new(event.name, event.data, event.cursor.to_string())
 }
 
-/// The event that a client saw last.
-pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<Cursor>, Failure> {
+/// The last event that the client saw.
+pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<Cursor>, DoorError> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let read = value.to_str().ok().and_then(Cursor::parse);
-    read.map(Some).ok_or_else(|| Failure::bad("the header `Last-Event-ID` is not one of this server's"))
+    read.map(Some).ok_or_else(|| DoorError::bad("the header `Last-Event-ID` is not one of this server's"))
 }
 
-/// Streams what happens in a task that was just begun.
-pub(super) fn stream(shared: &Door, who: &Who, waited: Waited, after: Cursor) -> Response {
-    let news = waited.cell.news.subscribe();
-    let flow = Flow {
-        engine: who.engine.clone(),
-        task: waited.task,
-        task_id: waited.task_id,
+/// Streams the events of a task that was just opened.
+pub(super) fn stream(door: &Door, caller: &AuthedCaller, opened: OpenedTask, after: Cursor) -> Response {
+    let stream = EventStream {
+        engine: caller.engine.clone(),
+        task: opened.task,
+        task_id: opened.task_id,
         after,
-        news: Some(news),
-        _cell: Some(waited.cell),
-        stop: shared.stop().clone(),
+        news: Some(opened.cell.news.subscribe()),
+        _cell: Some(opened.cell),
+        stop: door.stop().clone(),
         first_end: true,
         done: false,
         quiet_since: Instant::now(),
     };
-    // Whoever waits for the end keeps the task in memory; the stream reads it from the books instead.
-    drop(waited.finish);
-    shared.while_good(&who.engine, who.pass.as_ref(), flow.into_response())
+    // A waiter would keep the task in memory; the stream reads the end from the database.
+    drop(opened.finish);
+    door.while_good(&caller.engine, caller.pass.as_ref(), stream.into_response())
 }
 
-/// Streams what happened, and happens, in a task that the caller knows already.
-pub(super) async fn again(shared: &Door, who: &Who, task_id: &str, after: Cursor) -> Answer {
-    let runtime = who.runtime(shared)?;
-    let (instance, name) = (who.owner().instance(), task_id.to_lowercase());
+/// Streams past and future events of a task of the caller.
+pub(super) async fn again(door: &Door, caller: &AuthedCaller, task_id: &str, after: Cursor) -> DoorResult {
+    let runtime = caller.runtime(door)?;
+    let (instance, name) = (caller.owner().instance(), task_id.to_lowercase());
     let watched = runtime.watch(&instance, &name).await?;
     let Some((task, phase, cell)) = watched else {
-        return Err(Failure::new(StatusCode::NOT_FOUND, format!("task not found: {task_id}")));
+        return Err(DoorError::new(StatusCode::NOT_FOUND, format!("task not found: {task_id}")));
     };
-    let live = phase == RunPhase::Running;
-    let flow = Flow {
-        engine: who.engine.clone(),
+    let running = phase == RunPhase::Running;
+    let stream = EventStream {
+        engine: caller.engine.clone(),
         task,
         task_id: name,
         after,
-        news: cell.as_ref().filter(|_| live).map(|cell| cell.news.subscribe()),
+        news: cell.as_ref().filter(|_| running).map(|cell| cell.news.subscribe()),
         _cell: cell,
-        stop: shared.stop().clone(),
+        stop: door.stop().clone(),
         first_end: false,
         done: false,
         quiet_since: Instant::now(),
     };
-    Ok(shared.while_good(&who.engine, who.pass.as_ref(), flow.into_response()))
+    Ok(door.while_good(&caller.engine, caller.pass.as_ref(), stream.into_response()))
 }
 
-/// A stream under way.
-struct Flow {
+/// An open stream.
+struct EventStream {
     engine: Engine,
     task: TaskId,
     task_id: String,
     after: Cursor,
-    /// Nothing if the task is not under way, so that there is nothing to wait for.
+    /// Announces new events; none if the task is not running.
     news: Option<watch::Receiver<Seq>>,
     _cell: Option<Arc<RunCell>>,
     stop: CancellationToken,
-    /// Whether the stream is over when the task ends for the first time; otherwise it goes on through later turns.
+    /// Whether the stream closes at the first end of the task; otherwise it includes later turns.
     first_end: bool,
     done: bool,
     quiet_since: Instant,
 }
 
-impl Flow {
+impl EventStream {
     fn into_response(self) -> Response {
-        let chunks = stream::unfold(self, async |mut flow| {
-            let chunk = flow.next().await?;
-            Some((Ok::<_, Infallible>(chunk), flow))
+        let chunks = stream::unfold(self, async |mut events| {
+            let chunk = events.next().await?;
+            Some((Ok::<_, Infallible>(chunk), events))
         });
         let head = [
             (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
@@ -125,15 +118,15 @@ impl Flow {
         }
         loop {
             if let Some(news) = &mut self.news {
-                // Seen before the books are read, so that what is written meanwhile wakes us again.
+                // Marked as seen before the read, so that an event that is written meanwhile wakes this loop again.
                 news.borrow_and_update();
             }
             let caller = Caller::office();
-            let read = record::read(&self.engine, &caller, &self.task, &self.task_id, self.after).await;
+            let read = task_events::read(&self.engine, &caller, &self.task, &self.task_id, self.after).await;
             let (events, more) = match read {
                 Ok(read) => read,
                 Err(error) => {
-                    tracing::warn!(task = %self.task, %error, "a stream cannot be read on");
+                    tracing::warn!(task = %self.task, %error, "the events of a task cannot be read");
                     return None;
                 }
             };
@@ -151,10 +144,10 @@ impl Flow {
             tokio::select! {
                 () = self.stop.cancelled() => return None,
                 changed = news.changed() => if changed.is_err() { self.news = None },
-                () = tokio::time::sleep_until(self.quiet_since + QUIET) => {
+                () = tokio::time::sleep_until(self.quiet_since + PING_AFTER) => {
                     self.quiet_since = Instant::now();
-                    let data = json!({ "timestamp": to_rfc3339(stamp::now()), "task_id": self.task_id });
-                    return Some(spell("ping", &data, None));
+                    let ping = Ping { timestamp: to_rfc3339(stamp::now()), task_id: self.task_id.clone() };
+                    return Some(event_text(events::PING, &ping, None));
                 }
             }
         }
@@ -166,16 +159,13 @@ impl Flow {
         for (n, event) in events.into_iter().enumerate() {
             self.after = event.cursor;
             let id = event.cursor.to_string();
-            match &event.response {
-                None => out.push_str(&spell(&event.name, &event.data, Some(&id))),
-                // The event that ends a stream carries what the task ended with.
+            match event.response {
+                None => out.push_str(&event_text(&event.name, &event.data, Some(&id))),
+                // The event that ends a stream carries the result of the task.
                 Some(response) => {
-                    let data = json!({
-                        "timestamp": event.data["timestamp"],
-                        "task_id": self.task_id,
-                        "response": response,
-                    });
-                    out.push_str(&spell(&event.name, &data, Some(&id)));
+                    let (timestamp, task_id) = (event.data.timestamp, self.task_id.clone());
+                    let end = StreamEnd { timestamp, task_id, response };
+                    out.push_str(&event_text(&event.name, &end, Some(&id)));
                     if self.first_end || (n == last && !more) {
                         self.done = true;
                         break;
@@ -187,7 +177,9 @@ impl Flow {
     }
 }
 
-fn spell(name: &str, data: &Value, id: Option<&str>) -> String {
+/// An event with CRLF line breaks, as the reference sends them.
+fn event_text(name: &str, data: &impl Serialize, id: Option<&str>) -> String {
+    let data = serde_json::to_string(data).unwrap_or_default();
     let mut out = format!("event: {name}\r\ndata: {data}\r\n");
     if let Some(id) = id {
         out.push_str("id: ");

@@ -10,11 +10,11 @@ use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Contact, Privac
 use posthaste_engine::presence::Presence;
 use posthaste_engine::views::{AgentQuery, RecentActivity, Relatives, View, Viewed};
 
-use super::answers::{Page, Trouble};
-use super::frame::{self, Place};
+use super::answers::{DoorError, Page};
+use super::frame::{self, Section};
 use super::query::{Given, encoded, param};
 use super::visitor::Visitor;
-use super::{ROWS, graph, letter, rows, words};
+use super::{ROWS, graph, message, rows, text};
 
 /// Agents in one tree.
 const TREE: usize = 1_000;
@@ -35,12 +35,12 @@ fn presence(engine: &Engine, view: &View<'_>, caller: &Caller, agent: &Agent) ->
 /// `GET /ui/agents`.
 pub(super) async fn list(visitor: Visitor) -> Page {
     match listed(&visitor).await {
-        Ok(body) => Ok(letter::beside(&visitor, Place::Agents, "Agents", body).await),
-        Err(trouble) => Ok(trouble.framed(&visitor).await),
+        Ok(body) => Ok(message::beside(&visitor, Section::Agents, "Agents", body).await),
+        Err(error) => Ok(error.framed(&visitor).await),
     }
 }
 
-async fn listed(visitor: &Visitor) -> Result<Markup, Trouble> {
+async fn listed(visitor: &Visitor) -> Result<Markup, DoorError> {
     let given = Given::new(visitor.here.query().unwrap_or(""));
     let look = given.get("look");
     let tab = |word: Option<&'static str>, name| {
@@ -57,9 +57,9 @@ async fn listed(visitor: &Visitor) -> Result<Markup, Trouble> {
     Ok(html! { h1 { "Agents" } (frame::tabs("How to look at them", &tabs)) (body) })
 }
 
-async fn directory(visitor: &Visitor, given: &Given) -> Result<Markup, Trouble> {
+async fn directory(visitor: &Visitor, given: &Given) -> Result<Markup, DoorError> {
     let scope =
-        given.get("scope").map(ScopeId::new).transpose().map_err(|why| Trouble::bad(why.to_string()))?;
+        given.get("scope").map(ScopeId::new).transpose().map_err(|why| DoorError::bad(why.to_string()))?;
     let after = given.agent("after")?;
     let first = after.is_none();
     let query = AgentQuery {
@@ -92,7 +92,7 @@ async fn directory(visitor: &Visitor, given: &Given) -> Result<Markup, Trouble> 
                 option value="" { "any" }
                 @for kind in AgentKind::ALL { option value=(kind.as_str()) selected[given.get("kind") == Some(kind.as_str())] { (kind.as_str()) } }
             } }
-            label { input type="checkbox" name="retired" value="1" checked[given.is_on("retired")]; " those who left too" }
+            label { input type="checkbox" name="retired" value="1" checked[given.is_on("retired")]; " also agents that left" }
             button { "Show" }
         }
         @if agents.is_empty() {
@@ -120,12 +120,12 @@ fn line(visitor: &Visitor, agent: &Agent, about: bool) -> Markup {
             td { (rows::door(&agent.via)) }
             td { @for scope in agent.scopes.iter().take(3) { a.dim href=(visitor.to(&format!("/agents?scope={}", encoded(scope.as_str())))) { (scope) } " " } }
             td { @if let Some(parent) = &agent.parent { (rows::agent(visitor, parent)) } }
-            td.dim { (words::ago(visitor.now, agent.updated_at)) }
+            td.dim { (text::ago(visitor.now, agent.updated_at)) }
         }
     }
 }
 
-async fn tree(visitor: &Visitor) -> Result<Markup, Trouble> {
+async fn tree(visitor: &Visitor) -> Result<Markup, DoorError> {
     let engine = visitor.engine.clone();
     let (agents, more) = visitor
         .read(move |view, caller| {
@@ -167,7 +167,7 @@ fn branch(
                             (rows::agent(visitor, &agent.id)) " " (rows::door(&agent.via))
                             span.dim { " " (agent.role.as_deref().unwrap_or("")) " " (agent.state) }
                         }
-                        // A circle cannot be, but a damaged book must not hang the page.
+                        // There are no cycles, but a damaged database must not hang the page.
                         @if depth < 32 { (branch(visitor, below, Some(&agent.id), depth + 1)) }
                     }
                 }
@@ -190,12 +190,12 @@ struct Seen {
 pub(super) async fn page(visitor: Visitor, Path(params): Path<Vec<(String, String)>>) -> Page {
     match shown(&visitor, param(&params, "id")).await {
         Ok(page) => Ok(page),
-        Err(trouble) => Ok(trouble.framed(&visitor).await),
+        Err(error) => Ok(error.framed(&visitor).await),
     }
 }
 
-async fn shown(visitor: &Visitor, id: &str) -> Result<Response, Trouble> {
-    let id = AgentId::new(id).map_err(|why| Trouble::bad(why.to_string()))?;
+async fn shown(visitor: &Visitor, id: &str) -> Result<Response, DoorError> {
+    let id = AgentId::new(id).map_err(|why| DoorError::bad(why.to_string()))?;
     let engine = visitor.engine.clone();
     let seen = visitor
         .read(move |view, caller| {
@@ -205,7 +205,7 @@ async fn shown(visitor: &Visitor, id: &str) -> Result<Response, Trouble> {
                 presence: presence(&engine, view, caller, &agent)?,
                 traces: view.recent_activity(caller, &id)?,
                 around: view.relatives(caller, &id, 8)?,
-                // Only whoever may open the mailbox may know these.
+                // Only for callers that may open the mailbox.
                 contacts: view.contacts(caller, &id).ok(),
                 unread: view.unread_up_to(caller, &id, 999).ok(),
                 agent,
@@ -213,7 +213,7 @@ async fn shown(visitor: &Visitor, id: &str) -> Result<Response, Trouble> {
         })
         .await?;
     let title = seen.agent.id.to_string();
-    Ok(letter::beside(visitor, Place::Agents, &title, body(visitor, &seen)).await)
+    Ok(message::beside(visitor, Section::Agents, &title, body(visitor, &seen)).await)
 }
 
 fn body(visitor: &Visitor, seen: &Seen) -> Markup {
@@ -241,24 +241,24 @@ fn body(visitor: &Visitor, seen: &Seen) -> Markup {
                 dl.facts {
                     dt { "Sort" } dd { (agent.kind.as_str()) }
                     dt { "Role" } dd { (agent.role.as_deref().unwrap_or("—")) }
-                    dt { "State" } dd { (agent.state) @if let Some(presence) = &seen.presence { " · " (presence.status) @if let Some(note) = &presence.note { " " q { (words::cut(note, 80)) } } } }
-                    dt { "Last seen" } dd { @if seen.about { "here now, " } (words::ago(visitor.now, last)) " ago" }
+                    dt { "State" } dd { (agent.state) @if let Some(presence) = &seen.presence { " · " (presence.status) @if let Some(note) = &presence.note { " " q { (text::cut(note, 80)) } } } }
+                    dt { "Last seen" } dd { @if seen.about { "here now, " } (text::ago(visitor.now, last)) " ago" }
                     dt { "Visible to" } dd { (agent.visibility.as_str()) }
-                    dt { "First letters" } dd { (agent.contact_policy.as_str()) }
+                    dt { "First messages" } dd { (agent.contact_policy.as_str()) }
                     dt { "Presence" } dd { (agent.privacy.as_str()) }
                     @if let Some(owner) = &agent.owner { dt { "Owner" } dd { (owner) } }
                     dt { "Scopes" } dd { @if agent.scopes.is_empty() { "—" } @for scope in &agent.scopes { a href=(visitor.to(&format!("/agents?scope={}", encoded(scope.as_str())))) { (scope) } " " } }
-                    dt { "Since" } dd { (words::ago(visitor.now, agent.created_at)) }
+                    dt { "Since" } dd { (text::ago(visitor.now, agent.created_at)) }
                 }
             }
             section {
                 h2 { "Doors" }
                 dl.facts {
                     dt { (rows::door(&agent.via)) } dd { "registered by " (agent.via) " as " code { (agent.id) } }
-                    @for (via, count) in &seen.traces.doors { dt { (rows::door(via)) } dd { (count) " of its latest letters came by " (via) } }
+                    @for (via, count) in &seen.traces.doors { dt { (rows::door(via)) } dd { (count) " of its latest messages came by " (via) } }
                 }
                 h2 { "Writes to" }
-                @if seen.traces.partners.is_empty() { p.dim { "nobody lately, or nobody you may know of" } }
+                @if seen.traces.partners.is_empty() { p.dim { "no agent lately, or none that you may see" } }
                 ul.people { @for (other, count) in &seen.traces.partners { li { (rows::agent(visitor, other)) " " span.dim { (count) } } } }
             }
         }
@@ -272,7 +272,7 @@ fn body(visitor: &Visitor, seen: &Seen) -> Markup {
 }
 
 fn pretty(value: &serde_json::Value) -> String {
-    words::cut(&serde_json::to_string_pretty(value).unwrap_or_default(), 8_000)
+    text::cut(&serde_json::to_string_pretty(value).unwrap_or_default(), 8_000)
 }
 
 fn relatives(visitor: &Visitor, around: &Relatives) -> Markup {
@@ -293,16 +293,16 @@ fn contacts_of(visitor: &Visitor, agent: &Agent, contacts: &[Contact]) -> Markup
     html! {
         section {
             h2 { "Contacts" }
-            @if contacts.is_empty() { p.dim { "No contact was asked for; " @if agent.contact_policy.as_str() == "open" { "anybody may write." } @else { "a stranger’s first letter is refused and becomes a request." } } }
+            @if contacts.is_empty() { p.dim { "No contact was asked for; " @if agent.contact_policy.as_str() == "open" { "all agents may write." } @else { "a stranger’s first message is refused and becomes a request." } } }
             ul.plain {
                 @for contact in contacts {
                     li {
                         (rows::agent(visitor, &contact.from)) " → " (rows::agent(visitor, &contact.to)) " "
                         (rows::chip(match contact.state.as_str() { "accepted" => "ok", "blocked" => "danger", _ => "warn" }, contact.state.as_str()))
-                        @if let Some(reason) = &contact.reason { " " q { (words::cut(reason, 120)) } }
+                        @if let Some(reason) = &contact.reason { " " q { (text::cut(reason, 120)) } }
                         @if contact.state.as_str() == "pending" && contact.to == *visitor.me() {
                             form.inline method="post" action=(visitor.to("/do/contact")) {
-                                (frame::word(visitor))
+                                (frame::form_token(visitor))
                                 input type="hidden" name="from" value=(contact.from);
                                 input type="hidden" name="next" value=(visitor.here.path());
                                 button.small name="answer" value="accept" { "Accept" } button.small name="answer" value="block" { "Block" }
@@ -322,16 +322,16 @@ fn step_in(visitor: &Visitor, agent: &Agent) -> Markup {
         section.stepin {
             h2 { "Step in as " (visitor.me()) }
             form.composer method="post" action=(visitor.to("/do/interrupt")) {
-                (frame::word(visitor))
+                (frame::form_token(visitor))
                 input type="hidden" name="agent" value=(agent.id);
-                label for="why" { "Interrupt: an urgent letter that asks to be acknowledged" }
+                label for="why" { "Interrupt: an urgent message that asks to be acknowledged" }
                 textarea #why name="text" rows="2" required maxlength="60000" placeholder="Stop, and read this first …" {}
                 @if may && !paused { label { input type="checkbox" name="pause" value="1"; " and pause the agent: it keeps receiving but may not send" } }
                 div.buttons { button.danger { "Interrupt" } }
             }
             @if may && paused {
                 form method="post" action=(visitor.to("/do/resume")) {
-                    (frame::word(visitor)) input type="hidden" name="agent" value=(agent.id);
+                    (frame::form_token(visitor)) input type="hidden" name="agent" value=(agent.id);
                     button { "Let it go on" }
                 }
             }

@@ -5,25 +5,25 @@ use axum::response::{Html, IntoResponse, Response};
 use maud::{Markup, html};
 use posthaste_engine::{EngineError, Fault};
 
-use super::frame::{self, Place};
+use super::frame::{self, Section};
 use super::visitor::Visitor;
 use posthaste_host::http::errors::status_of;
 
-/// Nothing from elsewhere, no script or style in the page itself, no frame around it, forms to this office only.
+/// Nothing from other sites, no script or style inline, no frame around the page, forms to this server only.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// What a handler answers.
-pub(super) type Page = Result<Response, Trouble>;
+pub(super) type Page = Result<Response, DoorError>;
 
-/// Why there is no page.
+/// Why a request has no page.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct DoorError {
     status: StatusCode,
     text: String,
 }
 
-impl Trouble {
+impl DoorError {
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, text: text.into() }
     }
@@ -36,18 +36,18 @@ impl Trouble {
         &self.text
     }
 
-    /// As a page inside the frame, for whoever is signed in.
+    /// As a page inside the frame, for a visitor that is signed in.
     pub(super) async fn framed(self, visitor: &Visitor) -> Response {
         let body = html! {
             h1 { (self.status.canonical_reason().unwrap_or("Something went wrong")) }
             p.sorry { (self.text) }
             p { a href=(visitor.to("")) { "Overview" } }
         };
-        (self.status, frame::render(visitor, Place::None, "Sorry", body, None).await).into_response()
+        (self.status, frame::render(visitor, Section::None, "Sorry", body, None).await).into_response()
     }
 }
 
-impl From<EngineError> for Trouble {
+impl From<EngineError> for DoorError {
     fn from(error: EngineError) -> Self {
         let status = match &error {
             EngineError::Refused(refusal) => status_of(refusal.class()),
@@ -58,8 +58,8 @@ impl From<EngineError> for Trouble {
     }
 }
 
-impl IntoResponse for Trouble {
-    /// Without a frame, where nobody is known to be signed in.
+impl IntoResponse for DoorError {
+    /// Without a frame, for a request without a known visitor.
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Sorry");
         (self.status, Html(frame::bare(title, html! { p.sorry { (self.text) } }).into_string()))
@@ -74,7 +74,7 @@ pub(super) fn fragment(markup: Markup) -> Response {
 
 /// Below `/ui` but no page.
 pub(super) async fn nowhere(visitor: Visitor) -> Response {
-    Trouble::new(StatusCode::NOT_FOUND, "There is no such page.").framed(&visitor).await
+    DoorError::new(StatusCode::NOT_FOUND, "There is no such page.").framed(&visitor).await
 }
 
 /// The headers of every answer.
@@ -94,6 +94,6 @@ pub(super) async fn guarded(mut response: Response) -> Response {
 
 /// What the door answers to a refusal, as one line, for the test that pins the answers of all doors.
 pub fn refused(refusal: posthaste_engine::Refusal) -> String {
-    let trouble = Trouble::from(EngineError::from(refusal));
-    format!("{} {}", trouble.status.as_u16(), trouble.text)
+    let error = DoorError::from(EngineError::from(refusal));
+    format!("{} {}", error.status.as_u16(), error.text)
 }

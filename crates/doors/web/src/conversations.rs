@@ -1,4 +1,4 @@
-//! Conversations: the list, and one of them as a timeline with its picture, its people and its gist.
+//! Conversations: the list, and one of them as a timeline with its picture, participants and summary.
 
 use axum::extract::Path;
 use axum::response::Response;
@@ -9,27 +9,27 @@ use posthaste_engine::nouns::{
 };
 use posthaste_engine::views::{ConversationQuery, Part, Tracked, TurnQuery, View, Viewed};
 
-use super::answers::{Page, Trouble};
-use super::frame::{self, Place};
+use super::answers::{DoorError, Page};
+use super::frame::{self, Section};
 use super::lanes::{self, Stroke};
 use super::query::{Given, encoded, param};
 use super::visitor::Visitor;
-use super::{ROWS, letter, rows, words};
+use super::{ROWS, message, rows, text};
 
 /// Turns on one page of a conversation.
 pub(super) const TURNS: usize = 100;
-/// A conversation no longer than this is summed up unasked; a longer one on request, because it takes a while.
+/// Turns up to which a conversation is summarised with the page; a longer one on request, because it takes a while.
 const SHORT: i64 = 300;
 
 /// `GET /ui/conversations`.
 pub(super) async fn list(visitor: Visitor) -> Page {
     match listed(&visitor).await {
-        Ok(body) => Ok(letter::beside(&visitor, Place::Conversations, "Conversations", body).await),
-        Err(trouble) => Ok(trouble.framed(&visitor).await),
+        Ok(body) => Ok(message::beside(&visitor, Section::Conversations, "Conversations", body).await),
+        Err(error) => Ok(error.framed(&visitor).await),
     }
 }
 
-async fn listed(visitor: &Visitor) -> Result<Markup, Trouble> {
+async fn listed(visitor: &Visitor) -> Result<Markup, DoorError> {
     let given = Given::new(visitor.here.query().unwrap_or(""));
     let status = given.get("status").and_then(ConversationStatus::from_word);
     let cursor = given.seq("before")?;
@@ -63,7 +63,7 @@ async fn listed(visitor: &Visitor) -> Result<Markup, Trouble> {
             button { "Show" }
         }
         @if page.items.is_empty() {
-            (frame::empty("Letters that name a conversation, tasks and MAP Mail conversations are gathered here.", "posthaste demo"))
+            (frame::empty("Messages that name a conversation, tasks and MAP Mail conversations are listed here.", "posthaste demo"))
         }
         ul.rows data-list="" {
             @for conversation in &page.items { (row(visitor, conversation)) }
@@ -80,14 +80,14 @@ fn row(visitor: &Visitor, conversation: &Conversation) -> Markup {
                 span.who { (conversation.created_by) }
                 span.what {
                     span.subject { (conversation.subject.as_deref().unwrap_or(conversation.id.as_str())) }
-                    span.first { @if conversation.subject.is_some() { (words::cut(conversation.id.as_str(), 30)) " · " } (conversation.kind) }
+                    span.first { @if conversation.subject.is_some() { (text::cut(conversation.id.as_str(), 30)) " · " } (conversation.kind) }
                 }
             }
             span.tail {
                 (state(conversation.status))
                 span.dim { (conversation.participant_count) " people" }
-                span.dim { (words::rounded(conversation.turn_count)) " turns" }
-                (words::ago(visitor.now, conversation.updated_at))
+                span.dim { (text::rounded(conversation.turn_count)) " turns" }
+                (text::ago(visitor.now, conversation.updated_at))
             }
         }
     }
@@ -104,26 +104,26 @@ pub(super) fn state(status: ConversationStatus) -> Markup {
     rows::chip(class, status.as_str())
 }
 
-/// A turn, and the letter it was.
+/// A turn, and the message that it records, if it records one.
 #[derive(Clone, Debug)]
 pub(super) struct Said {
     pub(super) turn: Turn,
-    pub(super) letter: Option<Tracked>,
+    pub(super) message: Option<Tracked>,
 }
 
 impl Said {
     pub(super) fn stroke(&self) -> Stroke {
-        Stroke::of_turn(&self.turn, self.letter.as_ref())
+        Stroke::of_turn(&self.turn, self.message.as_ref())
     }
 }
 
-/// Turns with their letters. A letter that the caller may not open is shown as the turn it became.
-pub(super) fn with_letters(view: &View<'_>, caller: &Caller, turns: Vec<Turn>) -> Vec<Said> {
-    let letter = |turn: &Turn| match turn.source {
+/// Turns with the messages that they record. A message that the caller may not read is shown as its turn.
+pub(super) fn with_messages(view: &View<'_>, caller: &Caller, turns: Vec<Turn>) -> Vec<Said> {
+    let message = |turn: &Turn| match turn.source {
         TurnSource::Intercepted(id) => view.message(caller, id).ok(),
         TurnSource::Explicit => None,
     };
-    turns.into_iter().map(|turn| Said { letter: letter(&turn), turn }).collect()
+    turns.into_iter().map(|turn| Said { message: message(&turn), turn }).collect()
 }
 
 struct Seen {
@@ -140,17 +140,17 @@ struct Seen {
 pub(super) async fn page(visitor: Visitor, Path(params): Path<Vec<(String, String)>>) -> Page {
     match shown(&visitor, param(&params, "id")).await {
         Ok(page) => Ok(page),
-        Err(trouble) => Ok(trouble.framed(&visitor).await),
+        Err(error) => Ok(error.framed(&visitor).await),
     }
 }
 
-async fn shown(visitor: &Visitor, id: &str) -> Result<Response, Trouble> {
-    let id = ConversationId::new(id).map_err(|why| Trouble::bad(why.to_string()))?;
+async fn shown(visitor: &Visitor, id: &str) -> Result<Response, DoorError> {
+    let id = ConversationId::new(id).map_err(|why| DoorError::bad(why.to_string()))?;
     let given = Given::new(visitor.here.query().unwrap_or(""));
     let uuid = |name: &str| {
         given
             .get(name)
-            .map(|text| text.parse::<uuid::Uuid>().map_err(|_| Trouble::bad("This is not an id.")))
+            .map(|text| text.parse::<uuid::Uuid>().map_err(|_| DoorError::bad("This is not an id.")))
             .transpose()
     };
     let (before, thread) = (uuid("before")?.map(TurnId), uuid("thread")?.map(ThreadId));
@@ -158,7 +158,7 @@ async fn shown(visitor: &Visitor, id: &str) -> Result<Response, Trouble> {
     let seen = visitor.read(move |view, caller| look(view, caller, &id, before, thread, sum_up)).await?;
     let title = seen.conversation.subject.clone().unwrap_or_else(|| seen.conversation.id.to_string());
     let body = body(visitor, &seen, thread, before.is_some());
-    Ok(letter::beside(visitor, Place::Conversations, &title, body).await)
+    Ok(message::beside(visitor, Section::Conversations, &title, body).await)
 }
 
 fn look(
@@ -181,7 +181,7 @@ fn look(
     };
     let gist = if gist { Some(view.summary(caller, id, &Part::default(), false)?.summary) } else { None };
     Ok(Seen {
-        said: with_letters(view, caller, turns),
+        said: with_messages(view, caller, turns),
         older: page.next,
         people: view.participants(caller, id, true, None, 100)?.items,
         threads: view.threads(caller, id, None, 0, 100)?.items,
@@ -201,7 +201,7 @@ fn body(visitor: &Visitor, seen: &Seen, thread: Option<ThreadId>, paged: bool) -
         h1 { (conversation.subject.as_deref().unwrap_or(conversation.id.as_str())) " " (state(conversation.status)) }
         p.sub {
             code { (conversation.id) } " · " (conversation.kind) " · opened by " (rows::agent(visitor, &conversation.created_by)) " "
-            (words::ago(visitor.now, conversation.created_at)) " ago · " (words::count(conversation.turn_count)) " turns · "
+            (text::ago(visitor.now, conversation.created_at)) " ago · " (text::count(conversation.turn_count)) " turns · "
             a href=(visitor.to(&format!("/live?conversation={id}"))) { "live" } " · export "
             a href=(export("md")) { "Markdown" } " " a href=(export("json")) { "JSON" } " " a href=(export("svg")) { "picture" }
         }
@@ -256,7 +256,7 @@ fn summary(gist: &Summary) -> Markup {
     html! {
         @if !gist.text.is_empty() {
             details.gist {
-                summary { b { "Summary" } " " span.first { (words::cut(&gist.text, 140)) } }
+                summary { b { "Summary" } " " span.first { (text::cut(&gist.text, 140)) } }
                 p { (gist.text) }
                 (list("Key points", &gist.key_points))
                 (list("Decisions", &gist.decisions))
@@ -277,7 +277,7 @@ fn threads(visitor: &Visitor, threads: &[Thread], current: Option<ThreadId>) -> 
             a href=(visitor.here_with("thread", None)) aria-current=[current.is_none().then_some("true")] { "All threads" }
             @for thread in threads {
                 a href=(visitor.here_with("thread", Some(&thread.id.to_string()))) aria-current=[(current == Some(thread.id)).then_some("true")] {
-                    (thread.subject.as_deref().map_or_else(|| words::cut(&thread.id.to_string(), 8), |subject| words::cut(subject, 40)))
+                    (thread.subject.as_deref().map_or_else(|| text::cut(&thread.id.to_string(), 8), |subject| text::cut(subject, 40)))
                     " " span.dim { (thread.turn_count) }
                 }
             }
@@ -288,26 +288,26 @@ fn threads(visitor: &Visitor, threads: &[Thread], current: Option<ThreadId>) -> 
 fn turn(visitor: &Visitor, said: &Said, threads: &[Thread]) -> Markup {
     let turn = &said.turn;
     let thread = turn.thread.and_then(|id| threads.iter().find(|thread| thread.id == id));
-    let message = said.letter.as_ref().map(|letter| &*letter.message);
+    let message = said.message.as_ref().map(|tracked| &*tracked.message);
     html! {
         li id={"t" (turn.seq)} class={"turn" @if turn.thread.is_some() { " threaded" }} data-id=[message.map(|message| message.id)] {
             header {
                 (rows::agent(visitor, &turn.author))
                 @if let Some(message) = message {
-                    span.arrow { "→" } span.to { (words::addresses(&message.to)) } " " (rows::door(&message.via)) (rows::seal(message))
+                    span.arrow { "→" } span.to { (text::addresses(&message.to)) } " " (rows::door(&message.via)) (rows::seal(message))
                 }
-                @if let Some(thread) = thread { " " (rows::chip("accent", &words::cut(thread.subject.as_deref().unwrap_or("thread"), 40))) }
-                @if let Some(mark) = words::readers(&turn.visibility) { " " (rows::chip("warn", &mark)) }
-                " " (rows::chip("", match turn.source { TurnSource::Explicit => "recorded", TurnSource::Intercepted(_) => "letter" }))
-                span.tail { a.dim href={"#t" (turn.seq)} { (words::ago(visitor.now, turn.at)) } }
+                @if let Some(thread) = thread { " " (rows::chip("accent", &text::cut(thread.subject.as_deref().unwrap_or("thread"), 40))) }
+                @if let Some(mark) = text::readers(&turn.visibility) { " " (rows::chip("warn", &mark)) }
+                " " (rows::chip("", match turn.source { TurnSource::Explicit => "recorded", TurnSource::Intercepted(_) => "message" }))
+                span.tail { a.dim href={"#t" (turn.seq)} { (text::ago(visitor.now, turn.at)) } }
             }
             @match message {
                 Some(message) => {
-                    @if message.subject.is_some() { h3 { a.open href=(visitor.here_with("letter", Some(&message.id.to_string()))) data-drawer="" { (words::heading(message)) } } }
-                    div.body { (letter::body(&message.body)) }
-                    @if message.subject.is_none() { p { a.open.dim href=(visitor.here_with("letter", Some(&message.id.to_string()))) data-drawer="" { "open the letter" } } }
+                    @if message.subject.is_some() { h3 { a.open href=(visitor.here_with("message", Some(&message.id.to_string()))) data-drawer="" { (text::heading(message)) } } }
+                    div.body { (message::body(&message.body)) }
+                    @if message.subject.is_none() { p { a.open.dim href=(visitor.here_with("message", Some(&message.id.to_string()))) data-drawer="" { "open the message" } } }
                 }
-                None => { div.body { (letter::value(&turn.content.value(), turn.content.as_str())) } }
+                None => { div.body { (message::value(&turn.content.value(), turn.content.as_str())) } }
             }
         }
     }
@@ -320,7 +320,7 @@ fn step_in(visitor: &Visitor, seen: &Seen) -> Markup {
     let may = seen.own.as_ref().map(|part| part.permissions);
     let admin = visitor.is_admin();
     let fields = html! {
-        (frame::word(visitor))
+        (frame::form_token(visitor))
         input type="hidden" name="conversation" value=(conversation.id);
         input type="hidden" name="next" value=(visitor.here.path());
     };
@@ -334,7 +334,7 @@ fn step_in(visitor: &Visitor, seen: &Seen) -> Markup {
                 form.composer method="post" action=(visitor.to("/do/say")) {
                     (fields)
                     textarea name="text" rows="3" required placeholder="Say something to everyone in this conversation (Markdown; Ctrl+Enter sends)" maxlength="60000" data-composer="" {}
-                    div.buttons { button.primary { "Say" } a.button href=(visitor.to(&format!("/write?conversation={}", encoded(conversation.id.as_str())))) { "Write a letter instead" } }
+                    div.buttons { button.primary { "Say" } a.button href=(visitor.to(&format!("/write?conversation={}", encoded(conversation.id.as_str())))) { "Write a message instead" } }
                 }
                 @if admin || may.is_some_and(|may| may.can_invite) {
                     form.inline method="post" action=(visitor.to("/do/invite")) {

@@ -5,12 +5,12 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::assets;
 use super::query::{Given, encoded};
+use super::text;
 use super::visitor::Visitor;
-use super::words;
 
-/// Which entry of the rail a page belongs to.
+/// The entry of the rail that a page belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Section {
     Overview,
     Live,
     Inbox,
@@ -24,32 +24,32 @@ pub(super) enum Place {
 }
 
 /// The rail, in order: where it leads, what it is called, the key after `g`, and its picture.
-const RAIL: [(Place, &str, &str, &str, &str); 9] = [
-    (Place::Overview, "", "Overview", "o", "M3 11 12 4l9 7M6 9.5V20h12V9.5"),
-    (Place::Live, "/live", "Live", "l", "M3 12h4l3-7 4 14 3-7h4"),
-    (Place::Inbox, "/inbox", "Inbox", "i", "M3 6h18v12H3zM3 7l9 7 9-7"),
-    (Place::Conversations, "/conversations", "Conversations", "c", "M4 5h16v11H10l-4 4v-4H4z"),
-    (Place::Tasks, "/tasks", "Tasks", "t", "M4 6l2 2 3-4M4 13l2 2 3-4M12 7h8M12 14h8M12 20h8M5 20h2"),
-    (Place::Reservations, "/reservations", "Reservations", "r", "M6 11V8a6 6 0 0 1 12 0v3M4 11h16v9H4z"),
+const RAIL: [(Section, &str, &str, &str, &str); 9] = [
+    (Section::Overview, "", "Overview", "o", "M3 11 12 4l9 7M6 9.5V20h12V9.5"),
+    (Section::Live, "/live", "Live", "l", "M3 12h4l3-7 4 14 3-7h4"),
+    (Section::Inbox, "/inbox", "Inbox", "i", "M3 6h18v12H3zM3 7l9 7 9-7"),
+    (Section::Conversations, "/conversations", "Conversations", "c", "M4 5h16v11H10l-4 4v-4H4z"),
+    (Section::Tasks, "/tasks", "Tasks", "t", "M4 6l2 2 3-4M4 13l2 2 3-4M12 7h8M12 14h8M12 20h8M5 20h2"),
+    (Section::Reservations, "/reservations", "Reservations", "r", "M6 11V8a6 6 0 0 1 12 0v3M4 11h16v9H4z"),
     (
-        Place::Agents,
+        Section::Agents,
         "/agents",
         "Agents",
         "a",
         "M12 4a3.5 3.5 0 1 1 0 7 3.5 3.5 0 0 1 0-7M5 20c0-4 3-6 7-6s7 2 7 6",
     ),
-    (Place::Search, "/search", "Search", "s", "M11 4a7 7 0 1 1 0 14 7 7 0 0 1 0-14M16 16l5 5"),
-    (Place::Settings, "/settings", "Settings", "e", "M4 7h10M18 7h2M4 17h2M10 17h10M14 4v6M6 14v6"),
+    (Section::Search, "/search", "Search", "s", "M11 4a7 7 0 1 1 0 14 7 7 0 0 1 0-14M16 16l5 5"),
+    (Section::Settings, "/settings", "Settings", "e", "M4 7h10M18 7h2M4 17h2M10 17h10M14 4v6M6 14v6"),
 ];
 
-/// What the frame shows of the office's state.
+/// What the frame shows of the server's state.
 pub(super) struct State {
     unread: i64,
     clashes: usize,
     pub(super) pill: Pill,
 }
 
-/// How the office is, in a word.
+/// The health of the server.
 pub(super) struct Pill {
     pub(super) class: &'static str,
     pub(super) text: String,
@@ -57,16 +57,16 @@ pub(super) struct Pill {
 }
 
 /// Commits that take longer than this make the pill amber, in milliseconds.
-const SLOW: u128 = 100;
-/// No more than this is counted for the rail: beyond it the number says nothing.
-const MANY: i64 = 999;
+const SLOW_COMMIT_MS: u128 = 100;
+/// Unread messages are counted up to this number.
+const MAX_UNREAD: i64 = 999;
 
 impl Visitor {
     pub(super) async fn state(&self) -> State {
         let me = self.me().clone();
         let seen = self
             .read(move |view, caller| {
-                let unread = view.unread_up_to(caller, &me, MANY).unwrap_or(0);
+                let unread = view.unread_up_to(caller, &me, MAX_UNREAD).unwrap_or(0);
                 Ok((unread, view.clashes(caller, 99)?.len()))
             })
             .await;
@@ -75,10 +75,10 @@ impl Visitor {
     }
 
     async fn pill(&self) -> Pill {
-        let report = self.shared.check_health().await;
+        let report = self.host.check_health().await;
         let queue = self.engine.queue_depth();
         if let Some(problem) = report.problem {
-            return Pill { class: "danger", text: words::cut(&problem, 60), title: problem };
+            return Pill { class: "danger", text: text::cut(&problem, 60), title: problem };
         }
         let Some((at, took)) = self.engine.meter().synced() else {
             return Pill {
@@ -90,10 +90,12 @@ impl Visitor {
         let title =
             format!("a commit takes {:.1} ms of late; {queue} in the queue", took.as_secs_f64() * 1e3);
         match took.as_millis() {
-            slow if slow > SLOW => Pill { class: "warn", text: format!("slow disk: {slow} ms"), title },
+            slow if slow > SLOW_COMMIT_MS => {
+                Pill { class: "warn", text: format!("slow disk: {slow} ms"), title }
+            }
             _ => {
                 let ago = (self.now - at).max(0);
-                let ago = if ago < 1_000 { format!("{ago} ms") } else { words::span(ago) };
+                let ago = if ago < 1_000 { format!("{ago} ms") } else { text::span(ago) };
                 Pill { class: "ok", text: format!("synced {ago} ago"), title }
             }
         }
@@ -103,7 +105,7 @@ impl Visitor {
 /// A whole page.
 pub(super) async fn render(
     visitor: &Visitor,
-    place: Place,
+    section: Section,
     title: &str,
     body: Markup,
     drawer: Option<Markup>,
@@ -114,16 +116,16 @@ pub(super) async fn render(
         (DOCTYPE)
         html lang="en" data-theme=[visitor.theme] {
             (head(&visitor.base, title))
-            body data-root=(visitor.to("")) data-word=(visitor.word) {
+            body data-root=(visitor.to("")) data-word=(visitor.form_token) {
                 a.skip href="#main" { "To the content" }
-                (rail(visitor, place, &state))
+                (rail(visitor, section, &state))
                 header #top {
                     form.find role="search" action=(visitor.to("/search")) {
-                        input type="search" name="q" placeholder="Search letters  /" aria-label="Search"
+                        input type="search" name="q" placeholder="Search messages  /" aria-label="Search"
                             value=[given.get("q")] autocomplete="off" maxlength="1024";
                     }
                     (pill(&state.pill))
-                    a.primary.button href=(visitor.to("/write")) title="Write a letter (w)" { "Write" }
+                    a.primary.button href=(visitor.to("/write")) title="Write a message (w)" { "Write" }
                     (me(visitor))
                 }
                 @if let Some(done) = given.get("done").and_then(said) { p.done role="status" { (done) } }
@@ -137,7 +139,7 @@ pub(super) async fn render(
     Html(page.into_string())
 }
 
-/// What an action says when it is done. Closed, so that an address cannot put words into our mouth.
+/// The text of an action that is done. A closed list, so that a forged address cannot show other texts.
 fn said(word: &str) -> Option<&'static str> {
     Some(match word {
         "acked" => "Acknowledged.",
@@ -178,21 +180,21 @@ fn head(base: &str, title: &str) -> Markup {
     }
 }
 
-fn rail(visitor: &Visitor, place: Place, state: &State) -> Markup {
-    let mark = |of: Place| match of {
-        Place::Inbox if state.unread > 0 => Some((state.unread, "unread")),
-        Place::Reservations if state.clashes > 0 => Some((state.clashes as i64, "conflicts")),
+fn rail(visitor: &Visitor, section: Section, state: &State) -> Markup {
+    let mark = |of: Section| match of {
+        Section::Inbox if state.unread > 0 => Some((state.unread, "unread")),
+        Section::Reservations if state.clashes > 0 => Some((state.clashes as i64, "conflicts")),
         _ => None,
     };
     html! {
         nav #rail aria-label="Pages" {
             (realms(visitor))
             @for (of, path, name, key, picture) in RAIL {
-                a href=(visitor.to(path)) title={(name) "  g " (key)} data-go=(key) aria-current=[(of == place).then_some("page")] {
+                a href=(visitor.to(path)) title={(name) "  g " (key)} data-go=(key) aria-current=[(of == section).then_some("page")] {
                     (icon(picture))
                     span.name { (name) }
                     @if let Some((n, what)) = mark(of) {
-                        span class={"mark" @if of == Place::Reservations { " bad" }} title={(n) " " (what)} { @if n >= MANY { (MANY) "+" } @else { (n) } }
+                        span class={"mark" @if of == Section::Reservations { " bad" }} title={(n) " " (what)} { @if n >= MAX_UNREAD { (MAX_UNREAD) "+" } @else { (n) } }
                     }
                 }
             }
@@ -203,7 +205,7 @@ fn rail(visitor: &Visitor, place: Place, state: &State) -> Markup {
 fn realms(visitor: &Visitor) -> Markup {
     let mine = visitor.engine.realm();
     let all =
-        if visitor.is_admin() { visitor.shared.office().realms().unwrap_or_default() } else { Vec::new() };
+        if visitor.is_admin() { visitor.host.office().realms().unwrap_or_default() } else { Vec::new() };
     html! {
         details.realms {
             summary title="The realm you look at" { (logo()) span.name { (mine) } }
@@ -227,13 +229,13 @@ fn me(visitor: &Visitor) -> Markup {
                 p { b { (visitor.me()) } br; span.dim { (visitor.identity.role.as_str()) " in " (visitor.engine.realm()) } }
                 p { a href=(visitor.to(&format!("/agents/{}", encoded(visitor.me().as_str())))) { "My entry" } }
                 form method="post" action=(visitor.to("/theme")) {
-                    (word(visitor))
+                    (form_token(visitor))
                     input type="hidden" name="next" value=(next);
                     button name="theme" value=(other) { (if other == "dark" { "Dark" } else { "Light" }) }
                     @if visitor.theme.is_some() { button name="theme" value="system" { "As the system" } }
                 }
                 @if visitor.signed_in {
-                    form method="post" action=(visitor.to("/sign-out")) { (word(visitor)) button { "Sign out" } }
+                    form method="post" action=(visitor.to("/sign-out")) { (form_token(visitor)) button { "Sign out" } }
                 }
                 p { button.link type="button" data-keys="" { "Keys  ?" } }
             }
@@ -241,9 +243,9 @@ fn me(visitor: &Visitor) -> Markup {
     }
 }
 
-/// The hidden field by which we know our own forms.
-pub(super) fn word(visitor: &Visitor) -> Markup {
-    html! { input type="hidden" name="word" value=(visitor.word); }
+/// The hidden field that proves that a form comes from this page.
+pub(super) fn form_token(visitor: &Visitor) -> Markup {
+    html! { input type="hidden" name="word" value=(visitor.form_token); }
 }
 
 fn keys() -> Markup {
@@ -253,7 +255,7 @@ fn keys() -> Markup {
         ("Enter", "open the row"),
         ("r", "reply"),
         ("a", "acknowledge"),
-        ("w", "write a letter"),
+        ("w", "write a message"),
         ("g then o l i c t r a s e", "go to a page"),
         ("p", "pause or follow the live stream"),
         ("Ctrl+Enter", "send"),
@@ -269,7 +271,7 @@ fn keys() -> Markup {
     }
 }
 
-/// A page without a frame: for those who are not signed in.
+/// A page without a frame, for visitors that are not signed in.
 pub(super) fn bare(title: &str, body: Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -294,7 +296,7 @@ pub(super) fn logo() -> Markup {
     )
 }
 
-/// A list with nothing in it: what will be here, and the one command that brings it.
+/// An empty list: what will be listed, and a command that brings it about.
 pub(super) fn empty(what: &str, command: &str) -> Markup {
     html! {
         div.empty {
@@ -304,7 +306,7 @@ pub(super) fn empty(what: &str, command: &str) -> Markup {
     }
 }
 
-/// Where a list goes on.
+/// Links to the next and the first page of a list.
 pub(super) fn pager(newer: Option<String>, older: Option<String>) -> Markup {
     html! {
         @if newer.is_some() || older.is_some() {
@@ -316,7 +318,7 @@ pub(super) fn pager(newer: Option<String>, older: Option<String>) -> Markup {
     }
 }
 
-/// Links of which one is where we are.
+/// Links of which one is the current page.
 pub(super) fn tabs(label: &str, tabs: &[(String, &str, bool)]) -> Markup {
     html! {
         nav.tabs aria-label=(label) {

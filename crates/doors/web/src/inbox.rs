@@ -1,15 +1,15 @@
-//! The mail of any agent, as that agent sees it: for the agent itself, its owner, and those who run the office.
+//! The mail of any agent, as that agent sees it: for the agent itself, its owner and administrators.
 
 use maud::{Markup, html};
 use posthaste_engine::nouns::{AgentId, Priority, Seq};
 use posthaste_engine::views::{AgentQuery, InboxMessage, InboxOrder, InboxQuery};
 
-use super::answers::{Page, Trouble};
-use super::frame::{self, Place};
+use super::answers::{DoorError, Page};
+use super::frame::{self, Section};
 use super::query::{Given, encoded};
 use super::rows::{self, OVERDUE};
 use super::visitor::Visitor;
-use super::{ROWS, letter};
+use super::{ROWS, message};
 
 /// No more than this is counted: beyond it the number says nothing.
 const MANY: i64 = 999;
@@ -32,11 +32,11 @@ const TABS: [(Show, &str, &str); 7] = [
     (Show::Asked, "asked", "Acks asked"),
     (Show::Overdue, "overdue", "Overdue"),
     (Show::Sent, "sent", "Sent"),
-    (Show::Dead, "dead", "Dead letters"),
+    (Show::Dead, "dead", "Dead messages"),
 ];
 
 struct Seen {
-    letters: Vec<Markup>,
+    messages: Vec<Markup>,
     next: Option<Seq>,
     unread: i64,
     asked: usize,
@@ -46,12 +46,12 @@ struct Seen {
 /// `GET /ui/inbox`.
 pub(super) async fn page(visitor: Visitor) -> Page {
     match shown(&visitor).await {
-        Ok(body) => Ok(letter::beside(&visitor, Place::Inbox, "Inbox", body).await),
-        Err(trouble) => Ok(trouble.framed(&visitor).await),
+        Ok(body) => Ok(message::beside(&visitor, Section::Inbox, "Inbox", body).await),
+        Err(error) => Ok(error.framed(&visitor).await),
     }
 }
 
-async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
+async fn shown(visitor: &Visitor) -> Result<Markup, DoorError> {
     let given = Given::new(visitor.here.query().unwrap_or(""));
     let agent = given.agent("agent")?.unwrap_or_else(|| visitor.me().clone());
     let show = given.get("show").and_then(|word| TABS.iter().find(|(_, known, _)| *known == word));
@@ -63,9 +63,9 @@ async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
     let (looker, whose, now) = (visitor.clone(), agent.clone(), visitor.now);
     let seen = visitor
         .read(move |view, caller| {
-            let letters = |page: Vec<InboxMessage>| -> Vec<Markup> {
+            let rows_of = |page: Vec<InboxMessage>| -> Vec<Markup> {
                 page.iter()
-                    .map(|letter| rows::letter(&looker, &letter.message, Some(&letter.delivery)))
+                    .map(|found| rows::message(&looker, &found.message, Some(&found.delivery)))
                     .collect()
             };
             let query = InboxQuery {
@@ -80,36 +80,35 @@ async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
             let (rows, next) = match show {
                 Show::All | Show::Unread | Show::Urgent => {
                     let page = view.inbox(caller, &whose, &query)?;
-                    (letters(page.items), page.next)
+                    (rows_of(page.items), page.next)
                 }
                 Show::Asked | Show::Overdue => {
                     let late = overdue.filter(|_| show == Show::Overdue);
                     let page = view.unacknowledged(caller, &whose, late, before, ROWS)?;
-                    (letters(page.items), page.next)
+                    (rows_of(page.items), page.next)
                 }
                 Show::Sent => {
                     let page = view.sent(caller, &whose, before, ROWS)?;
                     let row = |tracked: &posthaste_engine::views::Tracked| {
                         let one = tracked.deliveries.first().filter(|_| tracked.deliveries.len() == 1);
                         let read = one.filter(|copy| !copy.state.is_unread());
-                        rows::letter(&looker, &tracked.message, read)
+                        rows::message(&looker, &tracked.message, read)
                     };
                     (page.items.iter().map(row).collect(), page.next)
                 }
                 Show::Dead => {
                     let page = view.failed_deliveries(caller, before, ROWS)?;
-                    let of_agent = |letter: &InboxMessage| {
-                        letter.delivery.agent == whose || letter.message.from == whose
-                    };
+                    let of_agent =
+                        |found: &InboxMessage| found.delivery.agent == whose || found.message.from == whose;
                     let all = caller.is(&whose) && caller.rights.admin;
                     (
-                        letters(page.items.into_iter().filter(|letter| all || of_agent(letter)).collect()),
+                        rows_of(page.items.into_iter().filter(|found| all || of_agent(found)).collect()),
                         page.next,
                     )
                 }
             };
             Ok(Seen {
-                letters: rows,
+                messages: rows,
                 next,
                 unread: view.unread_up_to(caller, &whose, MANY)?,
                 asked: view.unacknowledged(caller, &whose, None, None, 99)?.items.len(),
@@ -131,9 +130,9 @@ async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
             span { b { (seen.asked) @if seen.asked >= 99 { "+" } } " acks outstanding" }
             span class=(if seen.overdue > 0 { "bad" } else { "" }) { b { (seen.overdue) @if seen.overdue >= 99 { "+" } } " overdue" }
         }
-        (frame::tabs("Which letters", &tabs))
-        @if seen.letters.is_empty() { (nothing(visitor, &agent, show)) }
-        ul.rows data-list="" data-refresh="15" { @for letter in &seen.letters { (letter) } }
+        (frame::tabs("Which messages", &tabs))
+        @if seen.messages.is_empty() { (nothing(visitor, &agent, show)) }
+        ul.rows data-list="" data-refresh="15" { @for message in &seen.messages { (message) } }
         (frame::pager(newest, older))
     })
 }
@@ -176,14 +175,14 @@ fn nothing(visitor: &Visitor, agent: &AgentId, show: Show) -> Markup {
             let line = format!(
                 "curl -s http://127.0.0.1:7678{realm}/x-posthaste/rpc -H \"Authorization: Bearer $TOKEN\" \\\n  -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x-posthaste/send\",\"params\":{{\"to\":[\"{agent}\"],\"body\":\"Hello\"}}}}'"
             );
-            ("Letters to this agent are listed here. Write one above, or from a shell:", line)
+            ("Messages to this agent are listed here. Write one above, or from a shell:", line)
         }
         Show::Unread => ("Nothing is unread.", String::new()),
         Show::Urgent => ("Nothing is urgent.", String::new()),
-        Show::Asked => ("Nobody waits for an acknowledgement.", String::new()),
+        Show::Asked => ("No acknowledgement is asked for.", String::new()),
         Show::Overdue => ("Nothing is overdue.", String::new()),
         Show::Sent => ("This agent has sent nothing.", String::new()),
-        Show::Dead => ("No letter has expired or failed.", String::new()),
+        Show::Dead => ("No message has expired or failed.", String::new()),
     };
     frame::empty(what, &command)
 }

@@ -1,4 +1,4 @@
-//! Swim lanes: a column per participant, time downwards, an arrow per letter or turn. Drawn here, so that the picture
+//! Swim lanes: a column per participant, time downwards, an arrow per message or turn. Drawn on the server, so that the picture
 //! needs no script and can be exported.
 
 use maud::{Markup, PreEscaped, html};
@@ -6,15 +6,15 @@ use posthaste_engine::nouns::{AgentId, Body, Millis, ThreadId, Turn, TurnVisibil
 use posthaste_engine::views::Tracked;
 
 use super::rows::door_sign;
-use super::words;
+use super::text;
 
 /// The most strokes in one picture; the rest is on other pages.
 pub(super) const MOST: usize = 500;
-/// The most lanes; whoever comes later shares the last one.
+/// The most lanes; further participants share the last one.
 const LANES: usize = 12;
-/// A silence longer than this is folded.
+/// A pause longer than this is drawn shortened.
 const SILENCE: Millis = 5 * 60 * 1_000;
-/// Threads have as many tints, used in turn.
+/// Number of tints for threads, which are used in turn.
 const TINTS: usize = 6;
 
 const LEFT: f64 = 66.0;
@@ -23,7 +23,7 @@ const HEAD: f64 = 34.0;
 const ROW: f64 = 26.0;
 const TEXT: f64 = 400.0;
 
-/// Whom a stroke reaches.
+/// The recipients of a stroke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// These.
@@ -32,7 +32,7 @@ pub(super) enum Reach {
     Everyone,
 }
 
-/// One letter or turn.
+/// One message or turn.
 #[derive(Clone, Debug)]
 pub(super) struct Stroke {
     pub(super) at: Millis,
@@ -49,13 +49,13 @@ pub(super) struct Stroke {
 const BROADCAST: usize = 5;
 
 impl Stroke {
-    /// A turn, with the letter it was, if it was one.
-    pub(super) fn of_turn(turn: &Turn, letter: Option<&Tracked>) -> Self {
-        if let Some(letter) = letter {
-            let stroke = Self::of_letter(letter);
+    /// A turn, with the message that it records, if it records one.
+    pub(super) fn of_turn(turn: &Turn, message: Option<&Tracked>) -> Self {
+        if let Some(message) = message {
+            let stroke = Self::of_message(message);
             return Self { thread: turn.thread, ..stroke };
         }
-        let text = words::said_in(&turn.content.value());
+        let text = text::said_in(&turn.content.value());
         let reach = match &turn.visibility {
             TurnVisibility::Agents(agents) => Reach::Agents(agents.clone()),
             TurnVisibility::Private => Reach::Agents(vec![turn.author.clone()]),
@@ -65,38 +65,38 @@ impl Stroke {
             at: turn.at,
             from: turn.author.clone(),
             reach,
-            text: words::cut(&words::first_line(&Body::Text(text.clone())), 56),
-            title: words::cut(&text, 400),
+            text: text::cut(&text::first_line(&Body::Text(text.clone())), 56),
+            title: text::cut(&text, 400),
             link: Some(format!("#t{}", turn.seq)),
             thread: turn.thread,
             via: None,
         }
     }
 
-    pub(super) fn of_letter(letter: &Tracked) -> Self {
-        let message = &letter.message;
-        let to: Vec<AgentId> = letter.deliveries.iter().map(|copy| copy.agent.clone()).collect();
+    pub(super) fn of_message(tracked: &Tracked) -> Self {
+        let message = &tracked.message;
+        let to: Vec<AgentId> = tracked.deliveries.iter().map(|delivery| delivery.agent.clone()).collect();
         let broadcast = to.len() > BROADCAST || !message.to.iter().all(|address| address.is_direct());
         Self {
             at: message.at,
             from: message.from.clone(),
             reach: if broadcast { Reach::Everyone } else { Reach::Agents(to) },
-            text: words::cut(&words::heading(message), 56),
+            text: text::cut(&text::heading(message), 56),
             title: format!(
                 "{} → {}\n{}\n{}",
                 message.from,
-                words::addresses(&message.to),
-                words::heading(message),
-                words::first_line(&message.body)
+                text::addresses(&message.to),
+                text::heading(message),
+                text::first_line(&message.body)
             ),
-            link: Some(format!("?letter={}", message.id)),
+            link: Some(format!("?message={}", message.id)),
             thread: message.thread,
             via: Some(message.via.clone()),
         }
     }
 }
 
-/// Who has a lane, in the order in which they come up; and whether others share the last.
+/// The participants that have a lane, in the order in which they occur, and whether others share the last.
 fn lanes(strokes: &[Stroke]) -> (Vec<AgentId>, bool) {
     let mut lanes: Vec<AgentId> = Vec::new();
     let mut add = |id: &AgentId| {
@@ -141,7 +141,7 @@ pub(super) fn draw(strokes: &[Stroke], style: Option<&str>) -> Markup {
                 threads.len() - 1
             }) % TINTS
         });
-        let shows_time = before.is_none_or(|before| words::clock(before) != words::clock(stroke.at));
+        let shows_time = before.is_none_or(|before| text::clock(before) != text::clock(stroke.at));
         drawn.push(one(stroke, y, right, shows_time, tint, &|id| x(place(id)), (x(0), x(count.max(1) - 1))));
         before = Some(stroke.at);
         y += ROW;
@@ -149,7 +149,7 @@ pub(super) fn draw(strokes: &[Stroke], style: Option<&str>) -> Markup {
     let (width, height) = (right + TEXT, y + 12.0);
     html! {
         svg.lanes xmlns="http://www.w3.org/2000/svg" viewBox={"0 0 " (width) " " (height)} width=(width) height=(height) role="img"
-            aria-label={"Who spoke to whom: " (strokes.len()) " letters and turns among " (count)} {
+            aria-label={"Who spoke to whom: " (strokes.len()) " messages and turns among " (count)} {
             @if let Some(style) = style { style { (PreEscaped(style.to_owned())) } rect.paper width=(width) height=(height) {} }
             @for (n, lane) in lanes.iter().enumerate() { (head(x(n), y, lane.as_str())) }
             @if shared { (head(x(count - 1), y, "others")) }
@@ -161,7 +161,7 @@ pub(super) fn draw(strokes: &[Stroke], style: Option<&str>) -> Markup {
 fn head(x: f64, bottom: f64, name: &str) -> Markup {
     html! {
         line.lane x1=(x) y1=(HEAD - 6.0) x2=(x) y2=(bottom) {}
-        text.name x=(x) y="18" text-anchor="middle" { (words::cut(name, 14)) title { (name) } }
+        text.name x=(x) y="18" text-anchor="middle" { (text::cut(name, 14)) title { (name) } }
     }
 }
 
@@ -169,7 +169,7 @@ fn silence(y: f64, right: f64, gap: Millis) -> Markup {
     html! {
         g.silence {
             line x1=(LEFT) y1=(y) x2=(right) y2=(y) {}
-            text x=((LEFT + right) / 2.0) y=(y + 4.0) text-anchor="middle" { (words::span(gap)) }
+            text x=((LEFT + right) / 2.0) y=(y + 4.0) text-anchor="middle" { (text::span(gap)) }
         }
     }
 }
@@ -188,8 +188,8 @@ fn one(
     let tint = tint.map_or(String::new(), |tint| format!(" tint{tint}"));
     let picture = html! {
         rect.hit x="0" y=(top) width=(right + TEXT) height=(ROW) {}
-        title { (words::clock(stroke.at)) "  " (stroke.title) }
-        @if shows_time { text.time x=(LEFT - 10.0) y=(y + 4.0) text-anchor="end" { (words::clock(stroke.at)) } }
+        title { (text::clock(stroke.at)) "  " (stroke.title) }
+        @if shows_time { text.time x=(LEFT - 10.0) y=(y + 4.0) text-anchor="end" { (text::clock(stroke.at)) } }
         @match &stroke.reach {
             Reach::Everyone => { rect.bar x=(ends.0 - 8.0) y=(y - 4.0) width=(ends.1 - ends.0 + 16.0) height="8" rx="4" {} }
             Reach::Agents(to) => { @for agent in to { (arrow(from, x(agent), y)) } }
@@ -202,7 +202,7 @@ fn one(
     };
     html! {
         @match &stroke.link {
-            Some(link) => { a class={"stroke" (tint)} href=(link) data-drawer=[link.starts_with("?letter").then_some("")] { (picture) } }
+            Some(link) => { a class={"stroke" (tint)} href=(link) data-drawer=[link.starts_with("?message").then_some("")] { (picture) } }
             None => { g class={"stroke" (tint)} { (picture) } }
         }
     }

@@ -1,8 +1,8 @@
-//! The web door: the office's own page for people, below `/ui`.
+//! The web door: the server's own page for people, below `/ui`.
 //!
-//! Every page is made on the server and works without script, live updates aside; what the script adds is comfort. A
-//! page parses its query, asks views, renders; [`actions`] is the one place where the page changes something, always
-//! under the name of whoever is signed in ([`visitor`]).
+//! Every page is rendered on the server and works without script, except for live updates; the script adds comfort. A
+//! page parses its query, reads views and renders. Only [`actions`] changes anything, always under the name of the
+//! visitor that is signed in ([`visitor`]).
 
 mod actions;
 mod agents;
@@ -14,9 +14,9 @@ mod frame;
 mod graph;
 mod inbox;
 mod lanes;
-mod letter;
 mod live;
 mod markdown;
+mod message;
 mod overview;
 mod plot;
 mod query;
@@ -28,8 +28,8 @@ mod settings;
 mod sign_in;
 mod stream;
 mod tasks;
+mod text;
 mod visitor;
-mod words;
 mod write;
 
 #[doc(hidden)]
@@ -41,9 +41,9 @@ use axum::routing::{get, post};
 
 use posthaste_host::Host;
 
-/// The tag of what is done by way of the page.
+/// The tag of commands that come through the page.
 const VIA: &str = "web";
-/// Where the page is, below a realm's root.
+/// The path of the page, below a realm's root.
 pub const PATH: &str = "/ui";
 /// Rows on one page of a list.
 const ROWS: usize = 50;
@@ -57,8 +57,8 @@ pub fn router(host: Host) -> Router {
         .route("/ui/live", get(live::page))
         .route("/ui/live/stream", get(stream::events))
         .route("/ui/inbox", get(inbox::page))
-        .route("/ui/letters/{id}", get(letter::page))
-        .route("/ui/letters/{id}/attachments/{sha256}", get(letter::attachment))
+        .route("/ui/messages/{id}", get(message::page))
+        .route("/ui/messages/{id}/attachments/{sha256}", get(message::attachment))
         .route("/ui/conversations", get(conversations::list))
         .route("/ui/conversations/{id}", get(conversations::page))
         .route("/ui/conversations/{id}/export", get(export::download))

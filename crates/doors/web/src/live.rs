@@ -1,4 +1,4 @@
-//! The live page: the latest of the history, then whatever happens, filtered; or a stretch of the past.
+//! The live page: the latest events, then new ones as they happen, filtered; or events of a past time.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use posthaste_engine::nouns::{AgentId, Body, ConversationId, Event, Fact, Millis
 use posthaste_engine::{Filter, Test};
 use posthaste_wire::time::{parse_timestamp, to_rfc3339};
 
-use super::answers::{Page, Trouble};
-use super::frame::{self, Place};
+use super::answers::{DoorError, Page};
+use super::frame::{self, Section};
 use super::query::Given;
 use super::visitor::Visitor;
-use super::{letter, rows, words};
+use super::{message, rows, text};
 
 /// Events on the page when it opens.
 const SHOWN: usize = 100;
 
-/// The kinds to choose from: what people call them, and what the history does.
+/// The kinds to choose from: their names on the page, and in the event log.
 const KINDS: [(&str, &str); 9] = [
-    ("letters", "message.sent"),
-    ("letters and their fate", "message.*"),
+    ("messages", "message.sent"),
+    ("messages and deliveries", "message.*"),
     ("turns", "turn.*"),
     ("conversations", "conversation.*"),
     ("tasks", "task.*"),
@@ -30,7 +30,7 @@ const KINDS: [(&str, &str); 9] = [
     ("contacts", "contact.*"),
 ];
 
-/// What is asked for.
+/// The filter of the page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     kind: Option<String>,
@@ -40,10 +40,13 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn read(given: &Given) -> Result<Self, Trouble> {
+    pub(super) fn read(given: &Given) -> Result<Self, DoorError> {
         let kind = given.owned("kind").filter(|kind| kind.len() <= 64);
-        let scope =
-            given.get("scope").map(ScopeId::new).transpose().map_err(|why| Trouble::bad(why.to_string()))?;
+        let scope = given
+            .get("scope")
+            .map(ScopeId::new)
+            .transpose()
+            .map_err(|why| DoorError::bad(why.to_string()))?;
         Ok(Self {
             kind,
             scope,
@@ -68,10 +71,10 @@ impl Wanted {
         all.extend(self.scope.clone().map(|scope| Filter::Scopes(vec![scope])));
         if let Some(id) = self.conversation.clone() {
             let of = id.clone();
-            let letter = move |event: &Event| {
+            let names = move |event: &Event| {
                 event.message.as_ref().is_some_and(|message| message.conversation.as_ref() == Some(&of))
             };
-            all.push(Filter::Any(vec![Filter::Conversation(id), Filter::Test(Test(Arc::new(letter)))]));
+            all.push(Filter::Any(vec![Filter::Conversation(id), Filter::Test(Test(Arc::new(names)))]));
         }
         Filter::All(all)
     }
@@ -94,17 +97,17 @@ impl Wanted {
 /// `GET /ui/live`.
 pub(super) async fn page(visitor: Visitor) -> Page {
     match shown(&visitor).await {
-        Ok(body) => Ok(letter::beside(&visitor, Place::Live, "Live", body).await),
-        Err(trouble) => Ok(trouble.framed(&visitor).await),
+        Ok(body) => Ok(message::beside(&visitor, Section::Live, "Live", body).await),
+        Err(error) => Ok(error.framed(&visitor).await),
     }
 }
 
-async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
+async fn shown(visitor: &Visitor) -> Result<Markup, DoorError> {
     let given = Given::new(visitor.here.query().unwrap_or(""));
     let wanted = Wanted::read(&given)?;
     let before = given.seq("before")?;
     let at = match given.get("at") {
-        Some(text) => Some(moment(text).ok_or_else(|| Trouble::bad("This is not a time."))?),
+        Some(text) => Some(moment(text).ok_or_else(|| DoorError::bad("This is not a time."))?),
         None => None,
     };
     let filter = wanted.filter();
@@ -112,7 +115,7 @@ async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
         .read(move |view, caller| {
             let before = match (before, at) {
                 (Some(before), _) => before,
-                // From that moment on a page's worth, so that what happened then is on the page.
+                // One page of events from that time on.
                 (None, Some(at)) => view.last_seq_at(at)?.saturating_add(SHOWN as i64),
                 (None, None) => Seq::MAX,
             };
@@ -175,13 +178,13 @@ fn filters(visitor: &Visitor, wanted: &Wanted, at: Option<Millis>) -> Markup {
     }
 }
 
-/// One line of history.
+/// One event.
 pub(super) fn row(visitor: &Visitor, event: &Event) -> Markup {
     let (class, what) = said(visitor, event);
     let priority = event.message.as_ref().map_or("", |message| rows::priority_class(message.priority));
     html! {
         li class={"row event " (class) " " (priority)} data-seq=(event.seq) {
-            (words::ago(visitor.now, event.at))
+            (text::ago(visitor.now, event.at))
             span.kind { (event.fact.kind()) }
             span.what { (what) }
             span.tail { @if let Some(message) = &event.message { (rows::door(&message.via)) } }
@@ -189,41 +192,41 @@ pub(super) fn row(visitor: &Visitor, event: &Event) -> Markup {
     }
 }
 
-/// What happened, in a sentence, and its colour.
+/// What happened, in a sentence, and its colour class.
 fn said(visitor: &Visitor, event: &Event) -> (&'static str, Markup) {
     let who = |id: &AgentId| rows::agent(visitor, id);
     let talk = |id: &ConversationId| rows::conversation(visitor, id);
     let actor = who(&event.actor);
-    let letter = html! {
+    let message_link = html! {
         @if let Some(message) = &event.message {
-            a href=(visitor.to(&format!("/letters/{}", message.id))) data-letter=(message.id) { (words::cut(&words::heading(message), 80)) }
+            a href=(visitor.to(&format!("/messages/{}", message.id))) data-message=(message.id) { (text::cut(&text::heading(message), 80)) }
         }
     };
     match &event.fact {
         Fact::MessageSent => match &event.message {
             Some(message) => (
-                "letter",
+                "message",
                 html! {
-                    (who(&message.from)) span.arrow { "→" } span.to { (words::addresses(&message.to)) } " "
-                    (rows::seal(message)) (letter)
-                    " " span.first { (words::first_line(&message.body)) }
+                    (who(&message.from)) span.arrow { "→" } span.to { (text::addresses(&message.to)) } " "
+                    (rows::seal(message)) (message_link)
+                    " " span.first { (text::first_line(&message.body)) }
                     @if message.ack_required { " " (rows::chip("warn", "ack asked")) }
                     @if let Some(id) = &message.conversation { " " (talk(id)) }
                 },
             ),
-            None => ("", html! { (actor) " sent a letter" }),
+            None => ("", html! { (actor) " sent a message" }),
         },
-        Fact::MessageDelivered { agent } => ("faint", html! { (letter) " reached " (who(agent)) }),
-        Fact::MessageRead { agent } => ("faint", html! { (who(agent)) " read " (letter) }),
+        Fact::MessageDelivered { agent } => ("faint", html! { (message_link) " reached " (who(agent)) }),
+        Fact::MessageRead { agent } => ("faint", html! { (who(agent)) " read " (message_link) }),
         Fact::MessageAcked { agent, response } => (
             "ok",
-            html! { (who(agent)) " acknowledged " (letter) @if let Some(response) = response { " " q { (words::cut(response, 120)) } } },
+            html! { (who(agent)) " acknowledged " (message_link) @if let Some(response) = response { " " q { (text::cut(response, 120)) } } },
         ),
         Fact::MessageExpired { agent } => {
-            ("danger", html! { (letter) " expired before " (who(agent)) " looked at it" })
+            ("danger", html! { (message_link) " expired before " (who(agent)) " looked at it" })
         }
         Fact::MessageFailed { agent, reason } => {
-            ("danger", html! { (letter) " did not reach " (who(agent)) ": " (words::cut(reason, 120)) })
+            ("danger", html! { (message_link) " did not reach " (who(agent)) ": " (text::cut(reason, 120)) })
         }
         Fact::AgentRegistered { agent, role, .. } => {
             ("", html! { (who(agent)) " registered" @if let Some(role) = role { " as " (role) } })
@@ -235,15 +238,15 @@ fn said(visitor: &Visitor, event: &Event) -> (&'static str, Markup) {
         Fact::AgentOrphaned { agent, .. } => ("", html! { (who(agent)) " is on its own" }),
         Fact::AgentUnregistered { agent, reason, .. } => (
             "",
-            html! { (who(agent)) " left" @if let Some(reason) = reason { ": " (words::cut(reason, 120)) } },
+            html! { (who(agent)) " left" @if let Some(reason) = reason { ": " (text::cut(reason, 120)) } },
         ),
         Fact::ConversationCreated { conversation } => (
             "",
-            html! { (actor) " opened " (talk(&conversation.id)) @if let Some(subject) = &conversation.subject { " " (words::cut(subject, 100)) } },
+            html! { (actor) " opened " (talk(&conversation.id)) @if let Some(subject) = &conversation.subject { " " (text::cut(subject, 100)) } },
         ),
         Fact::ConversationClosed { conversation, by, reason } => (
             "",
-            html! { (who(by)) " closed " (talk(conversation)) @if let Some(reason) = reason { ": " (words::cut(reason, 120)) } },
+            html! { (who(by)) " closed " (talk(conversation)) @if let Some(reason) = reason { ": " (text::cut(reason, 120)) } },
         ),
         Fact::ConversationReopened { conversation, by } => {
             ("", html! { (who(by)) " reopened " (talk(conversation)) })
@@ -259,14 +262,14 @@ fn said(visitor: &Visitor, event: &Event) -> (&'static str, Markup) {
             "turn",
             html! {
                 @if let Some(turn) = &event.turn {
-                    (who(&turn.author)) " in " (talk(conversation)) " " span.first { (words::first_line(&Body::Json(turn.content.clone()))) }
-                    @if let Some(mark) = words::readers(&turn.visibility) { " " (rows::chip("warn", &mark)) }
+                    (who(&turn.author)) " in " (talk(conversation)) " " span.first { (text::first_line(&Body::Json(turn.content.clone()))) }
+                    @if let Some(mark) = text::readers(&turn.visibility) { " " (rows::chip("warn", &mark)) }
                 } @else { (actor) " spoke in " (talk(conversation)) }
             },
         ),
         Fact::ThreadCreated { thread } => (
             "",
-            html! { (actor) " opened a thread in " (talk(&thread.conversation)) @if let Some(subject) = &thread.subject { ": " (words::cut(subject, 100)) } },
+            html! { (actor) " opened a thread in " (talk(&thread.conversation)) @if let Some(subject) = &thread.subject { ": " (text::cut(subject, 100)) } },
         ),
         Fact::SummaryGenerated { conversation, .. } => {
             ("faint", html! { "a summary of " (talk(conversation)) " was made" })
@@ -316,10 +319,10 @@ fn said(visitor: &Visitor, event: &Event) -> (&'static str, Markup) {
         Fact::ContactChanged { from, to, state } => {
             ("", html! { (who(from)) " and " (who(to)) ": " (state.map_or("ended", |state| state.as_str())) })
         }
-        Fact::Announced { word, .. } => ("faint", html! { (actor) ": " (words::cut(word, 100)) }),
+        Fact::Announced { word, .. } => ("faint", html! { (actor) ": " (text::cut(word, 100)) }),
         Fact::TokenCreated { name, .. } => ("", html! { "a token for " b { (name) } " was made" }),
         Fact::TokenRevoked { token } => {
-            ("", html! { "the token " code { (words::cut(token, 13)) } " was revoked" })
+            ("", html! { "the token " code { (text::cut(token, 13)) } " was revoked" })
         }
         Fact::PeerChanged { peer, reachable } => (
             "",

@@ -6,7 +6,7 @@ use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 /// The most that is rendered of one text; the rest is left to the export.
 const MOST: usize = 64 << 10;
-/// What nests deeper than this is shown as it was written: nobody reads it, and every level costs a browser memory.
+/// Text that nests deeper than this is shown as it was written, because every level costs a browser memory.
 const DEEPEST: usize = 24;
 
 /// Renders a text.

@@ -1,4 +1,4 @@
-//! The first page: is the office well, who is talking to whom, what needs me.
+//! The first page: health of the server, agents and their traffic, what waits for the visitor.
 
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
@@ -11,11 +11,11 @@ use posthaste_engine::views::{
 use std::sync::Arc;
 
 use super::answers::{Page, fragment};
-use super::frame::{self, Place};
+use super::frame::{self, Section};
 use super::query::encoded;
 use super::rows::{self, OVERDUE};
 use super::visitor::Visitor;
-use super::{letter, live, plot, words};
+use super::{live, message, plot, text};
 use posthaste_host::units::show_bytes;
 
 /// Agents shown by name.
@@ -24,7 +24,7 @@ const NAMED: usize = 60;
 struct Seen {
     stats: OfficeStats,
     minutes: Vec<Minute>,
-    troops: Vec<AgentGroup>,
+    groups: Vec<AgentGroup>,
     agents: Vec<(Agent, bool)>,
     tasks: Vec<Task>,
     clashes: Vec<Clash>,
@@ -53,30 +53,30 @@ pub(super) async fn page(visitor: Visitor) -> Page {
                 InboxQuery { unread: true, order: InboxOrder::Priority, limit: 6, ..InboxQuery::default() };
             let none = || Listed { items: Vec::new(), next: None };
             let overdue = view.unacknowledged(caller, &me, Some(now - OVERDUE), None, 99);
-            let letters = Filter::Kinds(
+            let shown = Filter::Kinds(
                 ["message.sent", "task.*", "reservation.*", "conversation.*"].map(str::to_owned).to_vec(),
             );
             Ok(Seen {
                 stats: view.stats(caller)?,
                 minutes: view.rate(caller, 60)?,
-                troops: view.agent_groups(caller)?,
+                groups: view.agent_groups(caller)?,
                 agents,
                 tasks: view.tasks(caller, &tasks)?.items,
                 clashes: view.clashes(caller, 6)?,
-                // Who is not in the address book has no mail yet.
+                // A visitor that is not in the directory has no mail yet.
                 mine: view.inbox(caller, &me, &waiting).map(|page| page.items).unwrap_or_default(),
                 unacked: view.unacknowledged(caller, &me, None, None, 99).unwrap_or_else(|_| none()),
                 overdue: overdue.map_or(0, |page| page.items.len()),
                 dead: view.failed_deliveries(caller, None, 5)?,
-                latest: view.earlier(caller, Seq::MAX, &letters, 12)?.events,
+                latest: view.earlier(caller, Seq::MAX, &shown, 12)?.events,
             })
         })
         .await;
     let seen = match seen {
         Ok(seen) => seen,
-        Err(error) => return Ok(super::answers::Trouble::from(error).framed(&visitor).await),
+        Err(error) => return Ok(super::answers::DoorError::from(error).framed(&visitor).await),
     };
-    Ok(letter::beside(&visitor, Place::Overview, "Overview", body(&visitor, &seen)).await)
+    Ok(message::beside(&visitor, Section::Overview, "Overview", body(&visitor, &seen)).await)
 }
 
 /// `GET /ui/pulse`: the pill alone, for the script.
@@ -95,7 +95,7 @@ fn body(visitor: &Visitor, seen: &Seen) -> Markup {
                 (needs_me(visitor, seen))
             }
             section {
-                h2 { a href=(visitor.to("/agents")) { "Agents" } " " span.dim { (words::count(seen.stats.agents)) } (doors(&seen.troops)) }
+                h2 { a href=(visitor.to("/agents")) { "Agents" } " " span.dim { (text::count(seen.stats.agents)) } (doors(&seen.groups)) }
                 @if seen.agents.is_empty() {
                     (frame::empty("Agents that register through any door appear here.", "posthaste demo"))
                 }
@@ -112,7 +112,7 @@ fn body(visitor: &Visitor, seen: &Seen) -> Markup {
             }
             div.grid {
                 section {
-                    h2 { a href=(visitor.to("/tasks")) { "Active tasks" } " " span.dim { (words::count(seen.stats.open_tasks)) } }
+                    h2 { a href=(visitor.to("/tasks")) { "Active tasks" } " " span.dim { (text::count(seen.stats.open_tasks)) } }
                     @if seen.tasks.is_empty() { p.dim { "No task is open." } }
                     ul.plain.tight { @for task in &seen.tasks { (super::tasks::line(visitor, task)) } }
                 }
@@ -124,19 +124,19 @@ fn body(visitor: &Visitor, seen: &Seen) -> Markup {
             }
             section {
                 h2 { a href=(visitor.to("/live")) { "Just now" } }
-                @if seen.latest.is_empty() { (frame::empty("Letters appear here as they are sent.", "posthaste demo")) }
+                @if seen.latest.is_empty() { (frame::empty("Messages appear here as they are sent.", "posthaste demo")) }
                 ol.rows.events { @for event in seen.latest.iter().rev() { (live::row(visitor, event)) } }
             }
         }
     }
 }
 
-fn doors(troops: &[AgentGroup]) -> Markup {
+fn doors(groups: &[AgentGroup]) -> Markup {
     let mut by_door: Vec<(&str, i64)> = Vec::new();
-    for troop in troops {
-        match by_door.iter_mut().find(|(via, _)| *via == troop.via) {
-            Some((_, count)) => *count += troop.count,
-            None => by_door.push((&troop.via, troop.count)),
+    for group in groups {
+        match by_door.iter_mut().find(|(via, _)| *via == group.via) {
+            Some((_, count)) => *count += group.count,
+            None => by_door.push((&group.via, group.count)),
         }
     }
     html! { span.legend { @for (via, count) in by_door { span { (rows::door(via)) " " (via) " " (count) } } } }
@@ -155,15 +155,15 @@ fn health(visitor: &Visitor, stats: &OfficeStats) -> Markup {
     };
     html! {
         section {
-            h2 { "Office" }
+            h2 { "Server" }
             dl.facts.numbers {
                 dt { "Queue" } dd { (queue) span.dim { " of " (most) } meter.bar min="0" max=(most) value=(queue) high=(most / 2) optimum="0" title={(queue) " commands wait for the writer"} {} }
-                dt { "Commits" } dd { @if commits.count() == 0 { "none yet" } @else { "half " (slow(0.5)) ", 99 % " (slow(0.99)) span.dim { " of " (words::rounded(i64::try_from(commits.count()).unwrap_or(0))) } } }
-                dt { "History" } dd { (words::count(stats.events)) " events" }
-                dt { "Books" } dd { (show_bytes(u64::try_from(stats.bytes).unwrap_or(0))) }
+                dt { "Commits" } dd { @if commits.count() == 0 { "none yet" } @else { "half " (slow(0.5)) ", 99 % " (slow(0.99)) span.dim { " of " (text::rounded(i64::try_from(commits.count()).unwrap_or(0))) } } }
+                dt { "Event log" } dd { (text::count(stats.events)) " events" }
+                dt { "Database" } dd { (show_bytes(u64::try_from(stats.bytes).unwrap_or(0))) }
                 dt { "Connected" } dd { (attached) " agents, " (followers) " followers" }
-                dt { "Conversations" } dd { a href=(visitor.to("/conversations?status=active")) { (words::count(stats.active_conversations)) " active" } }
-                dt { "Open since" } dd { (words::length(i64::try_from(visitor.shared.started().elapsed().as_millis()).unwrap_or(0))) }
+                dt { "Conversations" } dd { a href=(visitor.to("/conversations?status=active")) { (text::count(stats.active_conversations)) " active" } }
+                dt { "Open since" } dd { (text::length(i64::try_from(visitor.host.started().elapsed().as_millis()).unwrap_or(0))) }
             }
         }
     }
@@ -175,14 +175,14 @@ fn needs_me(visitor: &Visitor, seen: &Seen) -> Markup {
     html! {
         section {
             h2 { "Needs me" }
-            @if quiet { p.dim { "Nothing. Letters to " b { (visitor.me()) } " wait here." } }
+            @if quiet { p.dim { "Nothing. Messages to " b { (visitor.me()) } " wait here." } }
             @if !seen.unacked.items.is_empty() {
-                p { a href=(visitor.to(&format!("/inbox?agent={mine}&show=asked"))) { (seen.unacked.items.len()) @if seen.unacked.next.is_some() { "+" } " letters ask for an acknowledgement" } @if seen.overdue > 0 { " " (rows::chip("danger", &format!("{} overdue", seen.overdue))) } }
+                p { a href=(visitor.to(&format!("/inbox?agent={mine}&show=asked"))) { (seen.unacked.items.len()) @if seen.unacked.next.is_some() { "+" } " messages ask for an acknowledgement" } @if seen.overdue > 0 { " " (rows::chip("danger", &format!("{} overdue", seen.overdue))) } }
             }
             @if !seen.dead.items.is_empty() {
-                p { a href=(visitor.to(&format!("/inbox?agent={mine}&show=dead"))) { (seen.dead.items.len()) @if seen.dead.next.is_some() { "+" } " dead letters" } " " (rows::chip("danger", "expired or failed")) }
+                p { a href=(visitor.to(&format!("/inbox?agent={mine}&show=dead"))) { (seen.dead.items.len()) @if seen.dead.next.is_some() { "+" } " dead messages" } " " (rows::chip("danger", "expired or failed")) }
             }
-            ul.rows { @for letter in &seen.mine { (rows::letter(visitor, &letter.message, Some(&letter.delivery))) } }
+            ul.rows { @for found in &seen.mine { (rows::message(visitor, &found.message, Some(&found.delivery))) } }
         }
     }
 }

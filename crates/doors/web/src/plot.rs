@@ -1,4 +1,4 @@
-//! The rate plot: letters per minute as an area, stacked by door. Every minute leads to that moment of the live page.
+//! The rate plot: messages per minute as an area, stacked by door. Every minute leads to that moment of the live page.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use maud::{Markup, html};
 use posthaste_engine::views::Minute;
 
 use super::rows::{DOORS, door_sign, legend};
+use super::text;
 use super::visitor::Visitor;
-use super::words;
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 96.0;
@@ -33,17 +33,17 @@ pub(super) fn rate(visitor: &Visitor, minutes: &[Minute]) -> Markup {
     html! {
         figure.rate {
             figcaption {
-                span { b { (words::count(lately)) } " letters this minute, " (words::count(sum)) " in the last hour" @if estimated { span.dim title="Busy minutes are reckoned from a sample" { " (about)" } } }
+                span { b { (text::count(lately)) } " messages this minute, " (text::count(sum)) " in the last hour" @if estimated { span.dim title="Busy minutes are estimated from a sample" { " (about)" } } }
                 (legend(&shown))
             }
             div.plot {
-                span.scale { (words::rounded(most)) }
-                svg viewBox={"0 0 " (WIDTH) " " (HEIGHT)} preserveAspectRatio="none" role="img" aria-label={(sum) " letters in the last hour"} {
+                span.scale { (text::rounded(most)) }
+                svg viewBox={"0 0 " (WIDTH) " " (HEIGHT)} preserveAspectRatio="none" role="img" aria-label={(sum) " messages in the last hour"} {
                     @for (via, path) in &areas { path class={"area " (door_sign(via).0)} d=(path) {} }
                     @for (n, minute) in minutes.iter().enumerate() {
                         a href=(visitor.to(&format!("/live?at={}", minute.from))) tabindex="-1" {
                             rect.minute x=(format!("{:.1}", step * n as f64)) y="0" width=(format!("{step:.1}")) height=(HEIGHT) {
-                                title { (words::clock(minute.from)) ": " (total(minute)) " letters, " (minute.events) " events" }
+                                title { (text::clock(minute.from)) ": " (total(minute)) " messages, " (minute.events) " events" }
                             }
                         }
                     }
@@ -54,7 +54,7 @@ pub(super) fn rate(visitor: &Visitor, minutes: &[Minute]) -> Markup {
     }
 }
 
-/// The counts by door, the known doors in their order and whatever else together.
+/// The counts by door: the known doors in their order, then all others together.
 fn bands(minutes: &[Minute]) -> Vec<(String, Vec<i64>)> {
     let mut bands: BTreeMap<usize, (String, Vec<i64>)> = BTreeMap::new();
     for (n, minute) in minutes.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! What stands in an address: reading it and writing it.
+//! Queries, forms and paths: decoding and encoding them.
 
 use posthaste_engine::nouns::{AgentId, ConversationId, MessageId, Seq};
 
-use super::answers::Trouble;
+use super::answers::DoorError;
 
 /// The named values of a query or form, in order, decoded.
 pub(super) fn pairs(text: &str) -> Vec<(String, String)> {
@@ -32,7 +32,7 @@ impl Given {
             .filter(|value| !value.is_empty())
     }
 
-    /// As it was written, white space and all.
+    /// The value as it was written, with its white space.
     pub(super) fn raw(&self, name: &str) -> &str {
         self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.as_str())
     }
@@ -45,29 +45,31 @@ impl Given {
         self.get(name).is_some()
     }
 
-    pub(super) fn needed(&self, name: &'static str) -> Result<&str, Trouble> {
-        self.get(name).ok_or_else(|| Trouble::bad(format!("“{name}” is missing.")))
+    pub(super) fn needed(&self, name: &'static str) -> Result<&str, DoorError> {
+        self.get(name).ok_or_else(|| DoorError::bad(format!("“{name}” is missing.")))
     }
 
-    pub(super) fn seq(&self, name: &str) -> Result<Option<Seq>, Trouble> {
+    pub(super) fn seq(&self, name: &str) -> Result<Option<Seq>, DoorError> {
         self.get(name)
-            .map(|text| text.parse().map_err(|_| Trouble::bad(format!("“{name}” is not a number."))))
+            .map(|text| text.parse().map_err(|_| DoorError::bad(format!("“{name}” is not a number."))))
             .transpose()
     }
 
-    pub(super) fn agent(&self, name: &str) -> Result<Option<AgentId>, Trouble> {
-        self.get(name).map(|text| AgentId::new(text).map_err(|why| Trouble::bad(why.to_string()))).transpose()
-    }
-
-    pub(super) fn conversation(&self, name: &str) -> Result<Option<ConversationId>, Trouble> {
+    pub(super) fn agent(&self, name: &str) -> Result<Option<AgentId>, DoorError> {
         self.get(name)
-            .map(|text| ConversationId::new(text).map_err(|why| Trouble::bad(why.to_string())))
+            .map(|text| AgentId::new(text).map_err(|why| DoorError::bad(why.to_string())))
             .transpose()
     }
 
-    pub(super) fn message(&self, name: &str) -> Result<Option<MessageId>, Trouble> {
+    pub(super) fn conversation(&self, name: &str) -> Result<Option<ConversationId>, DoorError> {
         self.get(name)
-            .map(|text| message_id(text).ok_or_else(|| Trouble::bad("This is not a letter's id.")))
+            .map(|text| ConversationId::new(text).map_err(|why| DoorError::bad(why.to_string())))
+            .transpose()
+    }
+
+    pub(super) fn message(&self, name: &str) -> Result<Option<MessageId>, DoorError> {
+        self.get(name)
+            .map(|text| message_id(text).ok_or_else(|| DoorError::bad("This is not a message's id.")))
             .transpose()
     }
 }

@@ -1,4 +1,4 @@
-//! Reservations: who has what, as a tree of paths, with the time left and overlaps in plain sight.
+//! Reservations: a tree of paths with holders, remaining time and overlaps.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use maud::{Markup, html};
 use posthaste_engine::nouns::{Millis, Reservation, ReservationStatus, Seq};
 use posthaste_engine::views::{Clash, ReservationQuery};
 
-use super::answers::{Page, Trouble};
-use super::frame::{self, Place};
+use super::answers::{DoorError, Page};
+use super::frame::{self, Section};
 use super::query::Given;
 use super::visitor::Visitor;
-use super::{ROWS, letter, rows, words};
+use super::{ROWS, message, rows, text};
 
 /// Reservations in one tree.
 const MOST: usize = 500;
@@ -18,12 +18,12 @@ const MOST: usize = 500;
 /// `GET /ui/reservations`.
 pub(super) async fn page(visitor: Visitor) -> Page {
     match shown(&visitor).await {
-        Ok(body) => Ok(letter::beside(&visitor, Place::Reservations, "Reservations", body).await),
-        Err(trouble) => Ok(trouble.framed(&visitor).await),
+        Ok(body) => Ok(message::beside(&visitor, Section::Reservations, "Reservations", body).await),
+        Err(error) => Ok(error.framed(&visitor).await),
     }
 }
 
-async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
+async fn shown(visitor: &Visitor) -> Result<Markup, DoorError> {
     let given = Given::new(visitor.here.query().unwrap_or(""));
     let ended = given.is_on("ended");
     let after = given.seq("after")?.unwrap_or(0);
@@ -38,7 +38,7 @@ async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
     Ok(html! { h1 { "Reservations" } (frame::tabs("Which reservations", &tabs)) (body) })
 }
 
-async fn in_force(visitor: &Visitor) -> Result<Markup, Trouble> {
+async fn in_force(visitor: &Visitor) -> Result<Markup, DoorError> {
     let (held, clashes) =
         visitor.read(|view, caller| Ok((view.in_force(caller, MOST)?, view.clashes(caller, 99)?))).await?;
     let mut scopes: BTreeMap<&str, Vec<&Reservation>> = BTreeMap::new();
@@ -74,7 +74,7 @@ async fn in_force(visitor: &Visitor) -> Result<Markup, Trouble> {
     })
 }
 
-async fn history(visitor: &Visitor, after: Seq) -> Result<Markup, Trouble> {
+async fn history(visitor: &Visitor, after: Seq) -> Result<Markup, DoorError> {
     let query = ReservationQuery { ended: true, after, limit: ROWS, ..ReservationQuery::default() };
     let page = visitor.read(move |view, caller| view.reservations(caller, &query)).await?;
     let next = page.next.map(|next| visitor.here_with("after", Some(&next.to_string())));
@@ -85,7 +85,7 @@ async fn history(visitor: &Visitor, after: Seq) -> Result<Markup, Trouble> {
                 li.row {
                     span.who { (rows::agent(visitor, &held.owner)) }
                     span.what { (paths(held)) span.first { (held.scope) @if let Some(reason) = &held.reason { " · " (reason) } } }
-                    span.tail { (status(held.status)) (release(visitor, held)) (words::ago(visitor.now, held.issued_at)) }
+                    span.tail { (status(held.status)) (release(visitor, held)) (text::ago(visitor.now, held.issued_at)) }
                 }
             }
         }
@@ -104,7 +104,7 @@ fn status(status: ReservationStatus) -> Markup {
 
 pub(super) fn paths(held: &Reservation) -> Markup {
     html! {
-        @for path in held.paths.iter().take(3) { code { (words::cut(path, 60)) } " " }
+        @for path in held.paths.iter().take(3) { code { (text::cut(path, 60)) } " " }
         @if held.paths.len() > 3 { span.dim { "and " (held.paths.len() - 3) " more" } }
     }
 }
@@ -182,7 +182,7 @@ fn holder(visitor: &Visitor, held: &Reservation, clashing: bool) -> Markup {
         span class={"holder" @if clashing { " bad" }} title=[held.reason.as_deref()] {
             (ring(visitor.now, held)) (rows::agent(visitor, &held.owner))
             @if held.exclusive { " " (rows::chip(if clashing { "danger" } else { "" }, "alone")) } @else { " " (rows::chip("", "shared")) }
-            " " span.dim { (words::until(visitor.now, held.expires_at)) " left" @if let Some(reason) = &held.reason { " · " (words::cut(reason, 60)) } }
+            " " span.dim { (text::until(visitor.now, held.expires_at)) " left" @if let Some(reason) = &held.reason { " · " (text::cut(reason, 60)) } }
             " " (release(visitor, held))
         }
     }
@@ -202,13 +202,13 @@ fn ring(now: Millis, held: &Reservation) -> Markup {
     }
 }
 
-/// A button for the holder, and for those who run the office: an agent that is gone does not give back.
+/// A button for the holder and for administrators: an agent that is gone cannot release its reservations.
 fn release(visitor: &Visitor, held: &Reservation) -> Markup {
     let may = held.owner == *visitor.me() || visitor.is_admin();
     html! {
         @if may && held.status != ReservationStatus::Released {
             form.inline method="post" action=(visitor.to("/do/release")) {
-                (frame::word(visitor))
+                (frame::form_token(visitor))
                 input type="hidden" name="reservation" value=(held.seq);
                 input type="hidden" name="owner" value=(held.owner);
                 input type="hidden" name="next" value=(visitor.here_with("done", None));

@@ -1,4 +1,4 @@
-//! The small pieces that every list is made of: badges, names, the letter's row.
+//! The parts of every list: badges, names, the row of a message.
 
 use maud::{Markup, html};
 use posthaste_engine::nouns::{
@@ -6,19 +6,19 @@ use posthaste_engine::nouns::{
 };
 
 use super::query::encoded;
+use super::text;
 use super::visitor::Visitor;
-use super::words;
 
-/// A letter that was not acknowledged for so long is overdue: the hour after which somebody should ask.
+/// A message without an acknowledgement is overdue after this time.
 pub(super) const OVERDUE: Millis = 60 * 60 * 1_000;
 
-/// A door's letter and tint; the same in lists, lanes and plots.
+/// A door's initial and tint; the same in lists, lanes and plots.
 pub(super) fn door(via: &str) -> Markup {
-    let (class, letter) = door_sign(via);
-    html! { span class={"door " (class)} title={"came in by " (via)} { (letter) } }
+    let (class, initial) = door_sign(via);
+    html! { span class={"door " (class)} title={"came in by " (via)} { (initial) } }
 }
 
-/// The class and letter of a door.
+/// The class and initial of a door.
 pub(super) fn door_sign(via: &str) -> (&'static str, &'static str) {
     match via {
         "map" => ("d-map", "M"),
@@ -47,12 +47,12 @@ pub(super) fn agent(visitor: &Visitor, id: &AgentId) -> Markup {
 pub(super) fn conversation(visitor: &Visitor, id: &ConversationId) -> Markup {
     html! {
         a.thread href=(visitor.to(&format!("/conversations/{}", encoded(id.as_str())))) title=(id) {
-            "#" (words::cut(id.as_str(), 18))
+            "#" (text::cut(id.as_str(), 18))
         }
     }
 }
 
-/// A small word with a meaning colour, or none.
+/// A word with a colour class, or none.
 pub(super) fn chip(class: &str, text: &str) -> Markup {
     html! { span class={"chip " (class)} { (text) } }
 }
@@ -68,7 +68,7 @@ pub(super) fn task_state(status: TaskStatus) -> Markup {
     chip(class, status.as_str().replace('_', " ").as_str())
 }
 
-/// How a delivery stands with regard to the acknowledgement that was asked for.
+/// The state of the acknowledgement that the sender asked for.
 pub(super) fn ack(now: Millis, message: &Message, delivery: Option<&Delivery>) -> Markup {
     html! {
         @if let Some(delivery) = delivery {
@@ -84,7 +84,7 @@ pub(super) fn ack(now: Millis, message: &Message, delivery: Option<&Delivery>) -
     }
 }
 
-/// Whether a letter is signed. One whose signature failed never looks like one without.
+/// Whether a message is signed. One with an invalid signature never looks like one without.
 pub(super) fn seal(message: &Message) -> Markup {
     let failed = message.meta.as_ref().is_some_and(|meta| {
         let meta = meta.value();
@@ -93,7 +93,7 @@ pub(super) fn seal(message: &Message) -> Markup {
             .any(|name| meta.get(name).and_then(|v| v.as_bool()) == Some(false))
     });
     html! {
-        @if failed { span.seal.broken title="The signature does not fit the letter" { "✗ signature" } }
+        @if failed { span.seal.broken title="The signature does not fit the message" { "✗ signature" } }
         @else if message.envelope.is_some() { span.seal title="Signed; checked when it came in" { "✓" } }
     }
 }
@@ -117,29 +117,29 @@ pub(super) fn priority_name(priority: Priority) -> &'static str {
     }
 }
 
-/// One letter on one line. It opens in the drawer, under an address that can be shared.
-pub(super) fn letter(visitor: &Visitor, message: &Message, delivery: Option<&Delivery>) -> Markup {
+/// One message on one line. It opens in the drawer, under an address that can be shared.
+pub(super) fn message(visitor: &Visitor, message: &Message, delivery: Option<&Delivery>) -> Markup {
     let unread = delivery.is_some_and(|delivery| delivery.state.is_unread());
-    let mut class = format!("row letter {}", priority_class(message.priority));
+    let mut class = format!("row message {}", priority_class(message.priority));
     if unread {
         class.push_str(" unread");
     }
-    let address = visitor.here_with("letter", Some(&message.id.to_string()));
+    let address = visitor.here_with("message", Some(&message.id.to_string()));
     html! {
         li class=(class) data-id=(message.id) {
             a.open href=(address) data-drawer="" {
-                span.who { span.from { (message.from) } span.arrow { "→" } span.to { (words::addresses(&message.to)) } }
+                span.who { span.from { (message.from) } span.arrow { "→" } span.to { (text::addresses(&message.to)) } }
                 span.what {
                     (seal(message))
-                    span.subject { (words::heading(message)) }
-                    span.first { (words::first_line(&message.body)) }
+                    span.subject { (text::heading(message)) }
+                    span.first { (text::first_line(&message.body)) }
                 }
             }
             span.tail {
                 (ack(visitor.now, message, delivery))
                 @if let Some(id) = &message.conversation { (conversation(visitor, id)) }
                 (door(&message.via))
-                (words::ago(visitor.now, message.at))
+                (text::ago(visitor.now, message.at))
             }
         }
     }

@@ -3,24 +3,24 @@
 use maud::{Markup, html};
 use posthaste_engine::views::{Found, Hit, SearchOrder, SearchQuery};
 
-use super::answers::{Page, Trouble};
-use super::frame::{self, Place};
+use super::answers::{DoorError, Page};
+use super::frame::{self, Section};
 use super::query::{Given, encoded};
 use super::visitor::Visitor;
-use super::{ROWS, letter, rows, words};
+use super::{ROWS, message, rows, text};
 
-/// Marks around a match that no keyboard writes; letters that contain them lose them.
+/// Marks around a match: characters that are not typed, and that are removed from messages.
 const MARKS: (char, char) = ('\u{f0000}', '\u{f0001}');
 
 /// `GET /ui/search`.
 pub(super) async fn page(visitor: Visitor) -> Page {
     match shown(&visitor).await {
-        Ok(body) => Ok(letter::beside(&visitor, Place::Search, "Search", body).await),
-        Err(trouble) => Ok(trouble.framed(&visitor).await),
+        Ok(body) => Ok(message::beside(&visitor, Section::Search, "Search", body).await),
+        Err(error) => Ok(error.framed(&visitor).await),
     }
 }
 
-async fn shown(visitor: &Visitor) -> Result<Markup, Trouble> {
+async fn shown(visitor: &Visitor) -> Result<Markup, DoorError> {
     let given = Given::new(visitor.here.query().unwrap_or(""));
     let newest = given.get("order") == Some("newest");
     let found = match given.get("q") {
@@ -64,7 +64,7 @@ fn form(visitor: &Visitor, given: &Given, newest: bool) -> Markup {
 fn help() -> Markup {
     html! {
         div.empty {
-            p { "Words, " code { "\"a phrase\"" } ", " code { "begin*" } ", " code { "AND" } " " code { "OR" } " " code { "NOT" } ": over every letter and turn that you may see." }
+            p { "Words, " code { "\"a phrase\"" } ", " code { "begin*" } ", " code { "AND" } " " code { "OR" } " " code { "NOT" } ": over every message and turn that you may see." }
         }
     }
 }
@@ -84,11 +84,11 @@ fn row(visitor: &Visitor, hit: &Hit) -> Markup {
     match (&hit.message, &hit.turn) {
         (Some(message), _) => html! {
             li class={"row hit " (rows::priority_class(message.priority))} data-id=(message.id) {
-                a.open href=(visitor.here_with("letter", Some(&message.id.to_string()))) data-drawer="" {
-                    span.who { span.from { (message.from) } span.arrow { "→" } span.to { (words::addresses(&message.to)) } }
-                    span.what { span.subject { (words::heading(message)) } span.snippet { (marked(&hit.snippet)) } }
+                a.open href=(visitor.here_with("message", Some(&message.id.to_string()))) data-drawer="" {
+                    span.who { span.from { (message.from) } span.arrow { "→" } span.to { (text::addresses(&message.to)) } }
+                    span.what { span.subject { (text::heading(message)) } span.snippet { (marked(&hit.snippet)) } }
                 }
-                span.tail { @if let Some(id) = &message.conversation { (rows::conversation(visitor, id)) } (rows::door(&message.via)) (words::ago(visitor.now, message.at)) }
+                span.tail { @if let Some(id) = &message.conversation { (rows::conversation(visitor, id)) } (rows::door(&message.via)) (text::ago(visitor.now, message.at)) }
             }
         },
         (None, Some(turn)) => html! {
@@ -97,7 +97,7 @@ fn row(visitor: &Visitor, hit: &Hit) -> Markup {
                     span.who { span.from { (turn.author) } }
                     span.what { span.snippet { (marked(&hit.snippet)) } }
                 }
-                span.tail { (rows::conversation(visitor, &turn.conversation)) (words::ago(visitor.now, turn.at)) }
+                span.tail { (rows::conversation(visitor, &turn.conversation)) (text::ago(visitor.now, turn.at)) }
             }
         },
         (None, None) => html! {},

@@ -1,4 +1,4 @@
-//! What the cookie of a sign-in says: which token it was made with, and when, under a seal of the server.
+//! The cookie of a sign-in: the id of its token and the time, sealed by the server.
 
 use posthaste_engine::nouns::Millis;
 use posthaste_engine::stamp;
@@ -7,15 +7,15 @@ use posthaste_host::caller::Pass;
 use posthaste_host::keys::AdminKey;
 
 /// How long a sign-in lasts, in seconds.
-pub(super) const LASTS: u32 = 30 * 24 * 3_600;
+pub(super) const MAX_AGE_SECONDS: u32 = 30 * 24 * 3_600;
 
 const PURPOSE: &str = "ui session";
-/// In the place of a token, for the server's own key.
+/// Stands for the server's own key, instead of a token's id.
 const OPERATOR: &str = "operator";
-/// Before a token's id, so that no id can be taken for something else.
+/// Prefix of a token's id, so that no id equals `OPERATOR`.
 const TOKEN: char = 't';
 
-/// What a sign-in was made with.
+/// The credential of a sign-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Session {
     /// The server's own key.
@@ -25,7 +25,7 @@ pub(super) enum Session {
 }
 
 impl Session {
-    /// Of what was shown at the sign-in; nothing for a token that the database does not have.
+    /// The session of a credential; `None` for a token that the database does not have.
     pub(super) fn of(pass: Option<&Pass>) -> Option<Self> {
         match pass {
             None => Some(Self::Operator),
@@ -42,12 +42,12 @@ impl Session {
         format!("{text}.{}", key.seal(PURPOSE, &text))
     }
 
-    /// What a cookie says, if this server sealed it and it is not too old.
+    /// The session in a cookie, if this server sealed it and it is not too old.
     pub(super) fn open(key: &AdminKey, cookie: &str) -> Option<Self> {
         let (text, seal) = cookie.rsplit_once('.')?;
         let (made_with, since) = text.rsplit_once('.')?;
         let since: Millis = since.parse().ok()?;
-        if !key.sealed(PURPOSE, text, seal) || stamp::now() - since > Millis::from(LASTS) * 1_000 {
+        if !key.sealed(PURPOSE, text, seal) || stamp::now() - since > Millis::from(MAX_AGE_SECONDS) * 1_000 {
             return None;
         }
         match made_with.strip_prefix(TOKEN) {
@@ -73,7 +73,7 @@ mod tests {
                 assert_eq!(Session::open(&key, &forged), None, "{forged}");
             }
         }
-        let old = format!("{OPERATOR}.{}", stamp::now() - Millis::from(LASTS) * 1_000 - 1);
+        let old = format!("{OPERATOR}.{}", stamp::now() - Millis::from(MAX_AGE_SECONDS) * 1_000 - 1);
         assert_eq!(Session::open(&key, &format!("{old}.{}", key.seal(PURPOSE, &old))), None, "too old");
     }
 }

@@ -1,4 +1,4 @@
-//! Coming in with a token and going out again; light or dark.
+//! Signing in with a token, signing out, and the choice of light or dark.
 
 use axum::extract::{OriginalUri, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -7,37 +7,37 @@ use maud::{Markup, html};
 use posthaste_engine::stamp;
 
 use super::VIA;
-use super::answers::{Page, Trouble};
+use super::answers::{DoorError, Page};
 use super::frame;
 use super::query::Given;
 use super::session::Session;
-use super::visitor::{self, Place, THEME, Visitor};
+use super::visitor::{self, RequestRealm, THEME, Visitor};
 use posthaste_host::Host;
 use posthaste_host::caller::{AuthError, Identity};
 use posthaste_host::keys;
 
 /// `GET /ui/sign-in`.
-pub(super) async fn page(State(shared): State<Host>, place: Place, uri: axum::http::Uri) -> Response {
+pub(super) async fn page(State(host): State<Host>, at: RequestRealm, uri: axum::http::Uri) -> Response {
     let given = Given::new(uri.query().unwrap_or(""));
-    Html(form(&shared, &place, given.get("next"), None).into_string()).into_response()
+    Html(form(&host, &at, given.get("next"), None).into_string()).into_response()
 }
 
-fn form(shared: &Host, place: &Place, next: Option<&str>, problem: Option<&str>) -> Markup {
-    // Nobody is signed in yet, so the word is bound to nobody; it still cannot be known to another page.
-    let word = visitor::form_word(shared, None);
+fn form(host: &Host, at: &RequestRealm, next: Option<&str>, problem: Option<&str>) -> Markup {
+    // No visitor is signed in yet, so the token is bound to none; other pages still cannot know it.
+    let token = visitor::form_token(host, None);
     let body = html! {
-        p { "Realm " b { (place.engine.realm()) } ". Every letter, task and reservation of your agents, live." }
+        p { "Realm " b { (at.engine.realm()) } ". Every message, task and reservation of your agents, live." }
         @if let Some(problem) = problem { p.sorry role="alert" { (problem) } }
-        form.sign method="post" action={(place.base) "/ui/sign-in"} {
-            input type="hidden" name="word" value=(word);
+        form.sign method="post" action={(at.base) "/ui/sign-in"} {
+            input type="hidden" name="word" value=(token);
             @if let Some(next) = next { input type="hidden" name="next" value=(next); }
             label for="token" { "Your token" }
             input #token type="password" name="token" required autofocus autocomplete="current-password" spellcheck="false";
             button.primary { "Sign in" }
         }
         div.hint {
-            p { "On the machine of the office, its key is in the data directory; or make a token under your own name:" }
-            pre { code { "posthaste token create --role admin --name you" @if !place.base.is_empty() { " --realm " (place.engine.realm()) } } }
+            p { "On the server’s machine, its key is in the data directory; or make a token under your own name:" }
+            pre { code { "posthaste token create --role admin --name you" @if !at.base.is_empty() { " --realm " (at.engine.realm()) } } }
         }
     };
     frame::bare("Sign in", body)
@@ -45,8 +45,8 @@ fn form(shared: &Host, place: &Place, next: Option<&str>, problem: Option<&str>)
 
 /// `POST /ui/sign-in`.
 pub(super) async fn sign_in(
-    State(shared): State<Host>,
-    place: Place,
+    State(host): State<Host>,
+    at: RequestRealm,
     OriginalUri(here): OriginalUri,
     headers: HeaderMap,
     body: String,
@@ -54,51 +54,51 @@ pub(super) async fn sign_in(
     let given = Given::new(&body);
     let ours = visitor::is_ours(&headers, &here)
         && subtle::ConstantTimeEq::ct_eq(
-            visitor::form_word(&shared, None).as_bytes(),
+            visitor::form_token(&host, None).as_bytes(),
             given.raw("word").as_bytes(),
         )
         .into();
     if !ours {
-        return Trouble::new(StatusCode::FORBIDDEN, "This form is not from this page.").into_response();
+        return DoorError::new(StatusCode::FORBIDDEN, "This form is not from this page.").into_response();
     }
     let token = given.get("token").unwrap_or("");
     let hash = keys::hash(token);
-    let (known, pass) = match shared.recognise_hash(&place.engine, hash, VIA).await {
+    let (known, pass) = match host.recognise_hash(&at.engine, hash, VIA).await {
         Ok(recognised) => recognised,
-        Err(AuthError::Failed(error)) => return Trouble::from(error).into_response(),
+        Err(AuthError::Failed(error)) => return DoorError::from(error).into_response(),
         Err(refused) => {
             let problem = refused.to_string();
-            let page = form(&shared, &place, given.get("next"), Some(&problem));
+            let page = form(&host, &at, given.get("next"), Some(&problem));
             return (StatusCode::UNAUTHORIZED, Html(page.into_string())).into_response();
         }
     };
     let Some(session) = Session::of(pass.as_ref()) else {
-        return Trouble::bad("Sign in with a token that this server has made.").into_response();
+        return DoorError::bad("Sign in with a token that this server has made.").into_response();
     };
-    if let Err(error) = welcome(&shared, &place, known).await {
+    if let Err(error) = welcome(&host, &at, known).await {
         return error.into_response();
     }
     let secure = headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
-    let cookie = visitor::session_cookie(&shared, &place.engine, &session, secure);
-    let to = safe_next(given.get("next"), &format!("{}/ui", place.base));
+    let cookie = visitor::session_cookie(&host, &at.engine, &session, secure);
+    let to = safe_next(given.get("next"), &format!("{}/ui", at.base));
     with_cookies(Redirect::to(&to).into_response(), [cookie])
 }
 
-/// Whoever signs in is in the address book from now on, so that agents can write to the person.
-async fn welcome(shared: &Host, place: &Place, identity: Identity) -> Result<(), Trouble> {
+/// Enters a visitor that signs in into the directory, so that agents can write to the person.
+async fn welcome(host: &Host, at: &RequestRealm, identity: Identity) -> Result<(), DoorError> {
     let visitor = Visitor {
-        shared: shared.clone(),
-        engine: place.engine.clone(),
+        host: host.clone(),
+        engine: at.engine.clone(),
         identity,
-        base: place.base.clone(),
+        base: at.base.clone(),
         here: axum::http::Uri::default(),
-        word: String::new(),
+        form_token: String::new(),
         theme: None,
         pass: None,
         signed_in: true,
         now: stamp::now(),
     };
-    // A realm that takes no writes can still be looked at.
+    // A realm that is read-only can still be read.
     if visitor.engine.poisoned().is_none() {
         visitor.enter().await?;
     }
@@ -126,7 +126,7 @@ pub(super) async fn theme(visitor: Visitor, body: String) -> Page {
     Ok(with_cookies(to, [cookie]))
 }
 
-/// Only to a page of ours: an address from outside must not lead people elsewhere.
+/// Allows only addresses of this page: a forged link must not lead to another site.
 pub(super) fn safe_next(next: Option<&str>, otherwise: &str) -> String {
     let ours = |next: &&str| {
         let path = next.split(['?', '#']).next().unwrap_or("");
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_led_elsewhere() {
+    fn redirects_stay_on_the_page() {
         for (next, to) in [
             ("/ui/inbox?agent=ann", "/ui/inbox?agent=ann"),
             ("/r/shop/ui", "/r/shop/ui"),

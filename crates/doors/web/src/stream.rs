@@ -1,5 +1,5 @@
-//! The live stream: rows of history as server-sent events. A browser that lost its connection says where it was, and
-//! goes on from there; where that is too far back, or in another history, it is told of the gap.
+//! The live stream: events as rows, sent as server-sent events. A browser that reconnects sends the last position it saw
+//! and continues there; if that is too far back, or of another event log, it gets a row that says so.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use posthaste_engine::{EngineError, Feed, Refusal, Start, Step, stamp};
 use posthaste_wire::sse;
 use tokio_util::sync::CancellationToken;
 
-use super::answers::Trouble;
+use super::answers::DoorError;
 use super::live::{self, Wanted};
 use super::query::Given;
 use super::visitor::Visitor;
 
-/// A comment this often keeps intermediaries from closing a quiet stream, and tells us of a browser that is gone.
+/// Interval of comments, which keep intermediaries from closing a quiet stream and reveal a browser that is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Who is further behind than this is shown a gap instead of everything: nobody reads that much at once.
-const FURTHEST: Seq = 2_000;
-/// Rows that are ready go out together.
-const TOGETHER: usize = 64;
+/// Events that a reconnected browser gets; if it missed more, it gets a row that says so.
+const MAX_MISSED: Seq = 2_000;
+/// Rows that are sent together.
+const MAX_TOGETHER: usize = 64;
 const BUFFER: usize = 1_000;
 
 /// `GET /ui/live/stream`.
@@ -32,7 +32,7 @@ pub(super) async fn events(visitor: Visitor, headers: HeaderMap) -> Response {
     let given = Given::new(visitor.here.query().unwrap_or(""));
     let wanted = match Wanted::read(&given) {
         Ok(wanted) => wanted,
-        Err(trouble) => return trouble.into_response(),
+        Err(error) => return error.into_response(),
     };
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     match open(visitor.clone(), wanted, last.or(given.get("after"))).await {
@@ -43,9 +43,9 @@ pub(super) async fn events(visitor: Visitor, headers: HeaderMap) -> Response {
             });
             let head = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
             let answer = (head, Body::from_stream(chunks)).into_response();
-            visitor.shared.while_good(&visitor.engine, visitor.pass.as_ref(), answer)
+            visitor.host.while_good(&visitor.engine, visitor.pass.as_ref(), answer)
         }
-        Err(error) => Trouble::from(error).into_response(),
+        Err(error) => DoorError::from(error).into_response(),
     }
 }
 
@@ -54,47 +54,47 @@ struct Flow {
     history: String,
     feed: Feed,
     stop: CancellationToken,
-    /// What is said first.
+    /// The first bytes of the stream.
     greeting: Option<String>,
 }
 
 async fn open(visitor: Visitor, wanted: Wanted, last: Option<&str>) -> Result<Flow, EngineError> {
     let (history, head) = visitor.read(|view, _| Ok((view.history()?, view.head()?))).await?;
     let asked = last.and_then(|id| {
-        let (name, place) = id.rsplit_once(':')?;
-        Some((name == history, place.parse::<Seq>().ok()?))
+        let (name, seq) = id.rsplit_once(':')?;
+        Some((name == history, seq.parse::<Seq>().ok()?))
     });
     let mut greeting = String::new();
     sse::write_retry(&mut greeting, 2_000);
     let start = match asked {
         None => Start::Now,
-        Some((true, place)) if (0..=head).contains(&place) && head - place <= FURTHEST => Start::After(place),
-        Some((true, place)) if (0..=head).contains(&place) => {
-            gap(&mut greeting, &visitor, &format!("{} events passed meanwhile", head - place), Some(place));
+        Some((true, seq)) if (0..=head).contains(&seq) && head - seq <= MAX_MISSED => Start::After(seq),
+        Some((true, seq)) if (0..=head).contains(&seq) => {
+            gap(&mut greeting, &visitor, &format!("{} events passed meanwhile", head - seq), Some(seq));
             Start::After(head)
         }
         Some(_) => {
-            gap(&mut greeting, &visitor, "the office has another history now", None);
+            gap(&mut greeting, &visitor, "the server has another event log now", None);
             Start::After(head)
         }
     };
     sse::write_comment(&mut greeting, "following");
     let feed = match visitor.engine.follow(&visitor.caller(), wanted.filter(), start, BUFFER).await {
-        // The history may have moved on between the two looks, never back.
+        // The log may have grown between the two reads, but never shrunk.
         Err(EngineError::Refused(Refusal::StaleCursor)) => {
             visitor.engine.follow(&visitor.caller(), wanted.filter(), Start::Now, BUFFER).await?
         }
         other => other?,
     };
-    let stop = visitor.shared.stop().clone();
+    let stop = visitor.host.stop().clone();
     Ok(Flow { visitor, history, feed, stop, greeting: Some(greeting) })
 }
 
-fn gap(out: &mut String, visitor: &Visitor, why: &str, place: Option<Seq>) {
+fn gap(out: &mut String, visitor: &Visitor, why: &str, from: Option<Seq>) {
     let row = html! {
         li.row.gap {
             "— " (why)
-            @if let Some(place) = place { " · " a href=(visitor.to(&format!("/live?before={}", place + 100))) { "look back" } }
+            @if let Some(seq) = from { " · " a href=(visitor.to(&format!("/live?before={}", seq + 100))) { "look back" } }
             " —"
         }
     };
@@ -116,7 +116,7 @@ impl Flow {
             }
             step = self.feed.next() => self.write(&mut out, step.ok()?),
         }
-        for _ in 1..TOGETHER {
+        for _ in 1..MAX_TOGETHER {
             let Ok(Ok(step)) = tokio::time::timeout(Duration::ZERO, self.feed.next()).await else { break };
             self.write(&mut out, step);
         }

@@ -1,4 +1,4 @@
-//! Tasks: the list, and one of them with its hops between agents, its course, and where the time went.
+//! Tasks: the list, and one of them with its hops between agents, its events, and the time by agent.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use maud::{Markup, html};
 use posthaste_engine::nouns::{AgentId, Event, Millis, Task, TaskId, TaskStatus};
 use posthaste_engine::views::{TaskQuery, TurnQuery};
 
-use super::answers::{Page, Trouble};
-use super::conversations::{Said, with_letters};
-use super::frame::{self, Place};
+use super::answers::{DoorError, Page};
+use super::conversations::{Said, with_messages};
+use super::frame::{self, Section};
 use super::lanes::{self, Stroke};
 use super::query::{Given, encoded, param};
 use super::visitor::Visitor;
-use super::{ROWS, letter, live, rows, words};
+use super::{ROWS, live, message, rows, text};
 
 /// `GET /ui/tasks`.
 pub(super) async fn list(visitor: Visitor) -> Page {
     match listed(&visitor).await {
-        Ok(body) => Ok(letter::beside(&visitor, Place::Tasks, "Tasks", body).await),
-        Err(trouble) => Ok(trouble.framed(&visitor).await),
+        Ok(body) => Ok(message::beside(&visitor, Section::Tasks, "Tasks", body).await),
+        Err(error) => Ok(error.framed(&visitor).await),
     }
 }
 
-async fn listed(visitor: &Visitor) -> Result<Markup, Trouble> {
+async fn listed(visitor: &Visitor) -> Result<Markup, DoorError> {
     let given = Given::new(visitor.here.query().unwrap_or(""));
     let status = given.get("status");
     let statuses = match status {
@@ -76,9 +76,9 @@ fn row(visitor: &Visitor, task: &Task) -> Markup {
             }
             span.tail {
                 (rows::task_state(task.status))
-                span.dim title="How long it took, or has taken so far" { (words::span(end - task.created_at)) }
+                span.dim title="How long it took, or has taken so far" { (text::span(end - task.created_at)) }
                 span.dim { (task.contributors.len()) " agents" }
-                (words::ago(visitor.now, task.updated_at))
+                (text::ago(visitor.now, task.updated_at))
             }
         }
     }
@@ -90,7 +90,7 @@ pub(super) fn line(visitor: &Visitor, task: &Task) -> Markup {
         li {
             (rows::task_state(task.status)) " " (link(visitor, &task.id, task.title.as_deref()))
             @if let Some(agent) = &task.assignee { " " span.dim { "with " } (rows::agent(visitor, agent)) }
-            " " span.dim { (words::ago(visitor.now, task.updated_at)) }
+            " " span.dim { (text::ago(visitor.now, task.updated_at)) }
         }
     }
 }
@@ -100,31 +100,31 @@ fn address(visitor: &Visitor, id: &TaskId) -> String {
 }
 
 pub(super) fn link(visitor: &Visitor, id: &TaskId, title: Option<&str>) -> Markup {
-    html! { a.task href=(address(visitor, id)) title=(id) { (words::cut(title.unwrap_or(id.as_str()), 60)) } }
+    html! { a.task href=(address(visitor, id)) title=(id) { (text::cut(title.unwrap_or(id.as_str()), 60)) } }
 }
 
 /// `GET /ui/tasks/{id}`.
 pub(super) async fn page(visitor: Visitor, Path(params): Path<Vec<(String, String)>>) -> Page {
     match shown(&visitor, param(&params, "id")).await {
         Ok(page) => Ok(page),
-        Err(trouble) => Ok(trouble.framed(&visitor).await),
+        Err(error) => Ok(error.framed(&visitor).await),
     }
 }
 
-async fn shown(visitor: &Visitor, id: &str) -> Result<Response, Trouble> {
-    let id = TaskId::new(id).map_err(|why| Trouble::bad(why.to_string()))?;
+async fn shown(visitor: &Visitor, id: &str) -> Result<Response, DoorError> {
+    let id = TaskId::new(id).map_err(|why| DoorError::bad(why.to_string()))?;
     let (task, said, course) = visitor
         .read(move |view, caller| {
             let task = view.task(caller, &id)?;
             let query = TurnQuery { newest_first: true, limit: lanes::MOST, ..TurnQuery::default() };
             let mut turns = view.turns(caller, &id, &query)?.items;
             turns.reverse();
-            let said = with_letters(view, caller, turns);
+            let said = with_messages(view, caller, turns);
             Ok((task, said, view.course(caller, &id, 0, 500)?))
         })
         .await?;
     let title = task.title.clone().unwrap_or_else(|| task.id.to_string());
-    Ok(letter::beside(visitor, Place::Tasks, &title, body(visitor, &task, &said, &course)).await)
+    Ok(message::beside(visitor, Section::Tasks, &title, body(visitor, &task, &said, &course)).await)
 }
 
 fn body(visitor: &Visitor, task: &Task, said: &[Said], course: &[Arc<Event>]) -> Markup {
@@ -136,13 +136,13 @@ fn body(visitor: &Visitor, task: &Task, said: &[Said], course: &[Arc<Event>]) ->
         p.sub {
             code { (task.id) } " · owned by " (task.owner)
             @if let Some(agent) = &task.assignee { " · with " (rows::agent(visitor, agent)) }
-            " · " (words::length(end - task.created_at)) @if task.ended_at.is_none() { " so far" }
+            " · " (text::length(end - task.created_at)) @if task.ended_at.is_none() { " so far" }
             " · " a href=(visitor.to(&format!("/conversations/{id}"))) { "conversation" }
             " · " a href=(visitor.to(&format!("/live?conversation={id}"))) { "live" }
         }
         @if let Some(text) = &task.description { div.body { (super::markdown::render(text)) } }
-        @if let Some(result) = &task.result { section { h2 { "Result" } div.body { (letter::value(&result.value(), result.as_str())) } } }
-        @if strokes.is_empty() { p.dim { "Nobody has spoken about it yet." } }
+        @if let Some(result) = &task.result { section { h2 { "Result" } div.body { (message::value(&result.value(), result.as_str())) } } }
+        @if strokes.is_empty() { p.dim { "There are no turns about it yet." } }
         @else {
             details.picture open { summary { "Hops" } div.scroll tabindex="0" { (lanes::draw(&strokes, None)) } }
             (spent(visitor, task, &strokes))
@@ -159,8 +159,7 @@ fn body(visitor: &Visitor, task: &Task, said: &[Said], course: &[Arc<Event>]) ->
     }
 }
 
-/// Where the time went: whoever speaks next had the ball until then; what has passed since the last word is with
-/// whoever has the task.
+/// The time by agent: the time before a turn counts for its author, the time since the last turn for the assignee.
 fn costs(task: &Task, strokes: &[Stroke], now: Millis) -> Vec<(AgentId, Millis, usize)> {
     let mut costs: Vec<(AgentId, Millis, usize)> = Vec::new();
     let mut add =
@@ -195,12 +194,12 @@ fn spent(visitor: &Visitor, task: &Task, strokes: &[Stroke]) -> Markup {
                     tr {
                         td { (rows::agent(visitor, agent)) }
                         td.meter { meter min="0" max=(all) value=(time) {} }
-                        td.n { (words::length(*time)) }
+                        td.n { (text::length(*time)) }
                         td.dim.n { (words) (if *words == 1 { " word" } else { " words" }) }
                     }
                 }
             }
-            p.dim { "The time until somebody spoke counts as theirs; since the last word, as the assignee’s." }
+            p.dim { "The time before a turn counts for its author; the time since the last turn, for the assignee." }
         }
     }
 }
@@ -211,7 +210,7 @@ mod tests {
     use crate::lanes::Reach;
 
     #[test]
-    fn time_is_with_whoever_speaks_next() {
+    fn time_counts_for_the_author_of_the_next_turn() {
         let id = |name: &str| AgentId::new(name).unwrap();
         let task = Task {
             id: TaskId::new("t").unwrap(),

@@ -1,4 +1,5 @@
-//! Who looks at the page: a cookie that proves an earlier sign-in, and a word in every form that proves the form is ours.
+//! The visitor of a request: a cookie that proves an earlier sign-in, and a token in every form that proves that the form
+//! is from this page.
 //!
 //! The cookie holds the id of the token, the time and a seal over both, never the token or its hash: a browser hands
 //! cookies of `localhost` to every port of the machine, so what is in it must open nothing but this page. It dies with its
@@ -14,36 +15,36 @@ use posthaste_engine::views::{View, Viewed};
 use posthaste_engine::{Engine, EngineError, stamp};
 
 use super::VIA;
-use super::answers::Trouble;
+use super::answers::DoorError;
 use super::query::encoded;
-use super::session::{LASTS, Session};
+use super::session::{MAX_AGE_SECONDS, Session};
 use posthaste_host::Host;
 use posthaste_host::caller::{AuthError, Identity, Pass, Realm};
 
 /// What the cookies' names start with; the realm follows.
 const COOKIE: &str = "posthaste.";
-/// The cookie of whoever prefers light or dark.
+/// The cookie of a visitor that prefers light or dark.
 pub(super) const THEME: &str = "posthaste-theme";
 
 const FORM: &str = "ui form";
 
-/// Whoever asked for a page, checked.
+/// The visitor that sent a request, authenticated.
 #[derive(Clone, Debug)]
 pub(super) struct Visitor {
-    pub(super) shared: Host,
+    pub(super) host: Host,
     pub(super) engine: Engine,
     pub(super) identity: Identity,
     /// What stands before every address of this realm: nothing, or `/r/NAME`.
     pub(super) base: String,
     /// The address that was asked for, with its query.
     pub(super) here: Uri,
-    /// The word that this visitor's forms carry.
-    pub(super) word: String,
+    /// The token in this visitor's forms.
+    pub(super) form_token: String,
     /// `light` or `dark`, if one was chosen.
     pub(super) theme: Option<&'static str>,
     /// What was signed in with, if it can lapse or be revoked.
     pub(super) pass: Option<Pass>,
-    /// Whether somebody signed in, or nobody has to.
+    /// Whether the visitor signed in. False on a server that needs no token.
     pub(super) signed_in: bool,
     pub(super) now: Millis,
 }
@@ -79,7 +80,7 @@ impl Visitor {
         }
     }
 
-    /// Reads the books as this visitor.
+    /// Reads the database as this visitor.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         look: impl FnOnce(&View<'_>, &Caller) -> Viewed<T> + Send + 'static,
@@ -88,7 +89,7 @@ impl Visitor {
         self.engine.read(move |view| look(view, &caller)).await
     }
 
-    /// Enters the visitor into the address book, if it is not there: who writes must be able to get an answer.
+    /// Enters the visitor into the directory, if it is not there, so that agents can answer.
     pub(super) async fn enter(&self) -> Result<(), EngineError> {
         let me = self.me().clone();
         // One that another token entered under the visitor's name is not the visitor's yet.
@@ -114,12 +115,12 @@ impl Visitor {
         self.engine.submit(&self.caller(), verb).await.map(drop)
     }
 
-    /// Whether a form was made for this visitor by this office.
-    pub(super) fn check_form(&self, word: &str) -> Result<(), Trouble> {
-        let right = subtle::ConstantTimeEq::ct_eq(self.word.as_bytes(), word.as_bytes());
+    /// Refuses a form that this server did not make for this visitor.
+    pub(super) fn check_form(&self, token: &str) -> Result<(), DoorError> {
+        let right = subtle::ConstantTimeEq::ct_eq(self.form_token.as_bytes(), token.as_bytes());
         match bool::from(right) {
             true => Ok(()),
-            false => Err(Trouble::new(
+            false => Err(DoorError::new(
                 StatusCode::FORBIDDEN,
                 "This form is not from this page; reload and try again.",
             )),
@@ -127,20 +128,20 @@ impl Visitor {
     }
 }
 
-/// The realm and the base of a request, known before who asks is.
+/// The realm and the base of a request, before authentication.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct RequestRealm {
     pub(super) engine: Engine,
     pub(super) base: String,
 }
 
-impl FromRequestParts<Host> for Place {
+impl FromRequestParts<Host> for RequestRealm {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Host) -> Result<Self, Response> {
-        let Realm(engine) = Realm::from_request_parts(parts, shared).await?;
+    async fn from_request_parts(parts: &mut Parts, host: &Host) -> Result<Self, Response> {
+        let Realm(engine) = Realm::from_request_parts(parts, host).await?;
         let params =
-            RawPathParams::from_request_parts(parts, shared).await.map_err(IntoResponse::into_response)?;
+            RawPathParams::from_request_parts(parts, host).await.map_err(IntoResponse::into_response)?;
         let named = params.iter().any(|(name, _)| name == "realm");
         let base = if named { format!("/r/{}", engine.realm()) } else { String::new() };
         Ok(Self { engine, base })
@@ -150,20 +151,20 @@ impl FromRequestParts<Host> for Place {
 impl FromRequestParts<Host> for Visitor {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Host) -> Result<Self, Response> {
-        let Place { engine, base } = Place::from_request_parts(parts, shared).await?;
+    async fn from_request_parts(parts: &mut Parts, host: &Host) -> Result<Self, Response> {
+        let RequestRealm { engine, base } = RequestRealm::from_request_parts(parts, host).await?;
         let here = original(parts);
         if parts.method != Method::GET && !is_ours(&parts.headers, &here) {
             let text = "Only this page's own forms are taken.";
-            return Err(Trouble::new(StatusCode::FORBIDDEN, text).into_response());
+            return Err(DoorError::new(StatusCode::FORBIDDEN, text).into_response());
         }
-        let cookie = session_of(shared, &engine, &parts.headers);
-        let session = cookie.as_deref().and_then(|cookie| Session::open(shared.admin(), cookie));
+        let cookie = session_of(host, &engine, &parts.headers);
+        let session = cookie.as_deref().and_then(|cookie| Session::open(host.admin(), cookie));
         let known = match session {
             Some(Session::Operator) => Some((Identity::operator(), None)),
-            Some(Session::Token(id)) => match shared.recognise_id(&engine, id, VIA).await {
+            Some(Session::Token(id)) => match host.recognise_id(&engine, id, VIA).await {
                 Ok(known) => Some(known),
-                Err(AuthError::Failed(error)) => return Err(Trouble::from(error).into_response()),
+                Err(AuthError::Failed(error)) => return Err(DoorError::from(error).into_response()),
                 Err(AuthError::Missing | AuthError::Invalid | AuthError::OtherDoor { .. }) => None,
             },
             None => None,
@@ -171,23 +172,23 @@ impl FromRequestParts<Host> for Visitor {
         let signed_in = known.is_some();
         let (identity, pass) = match known {
             Some(known) => known,
-            None if !shared.needs_token() => (Identity::operator(), None),
+            None if !host.needs_token() => (Identity::operator(), None),
             None => return Err(away(parts, &base, &here)),
         };
-        let turn = shared.bucket_of(&engine, &identity, pass.as_ref()).take();
+        let turn = host.bucket_of(&engine, &identity, pass.as_ref()).take();
         if !turn.is_granted() {
             let text = "Too many requests with this token; wait a moment and reload.";
-            let mut response = Trouble::new(StatusCode::TOO_MANY_REQUESTS, text).into_response();
+            let mut response = DoorError::new(StatusCode::TOO_MANY_REQUESTS, text).into_response();
             turn.write(response.headers_mut());
             return Err(response);
         }
-        let engine = shared.engine_for(&engine, &identity, pass.as_ref());
-        let word = form_word(shared, cookie.as_deref().filter(|_| signed_in));
+        let engine = host.engine_for(&engine, &identity, pass.as_ref());
+        let form_token = form_token(host, cookie.as_deref().filter(|_| signed_in));
         let theme = cookies(&parts.headers)
             .find(|(name, _)| *name == THEME)
             .and_then(|(_, value)| ["light", "dark"].into_iter().find(|known| *known == value));
         let now = stamp::now();
-        Ok(Self { shared: shared.clone(), engine, identity, base, here, word, theme, pass, signed_in, now })
+        Ok(Self { host: host.clone(), engine, identity, base, here, form_token, theme, pass, signed_in, now })
     }
 }
 
@@ -199,20 +200,20 @@ fn original(parts: &Parts) -> Uri {
         .map_or_else(|| parts.uri.clone(), |uri| uri.0.clone())
 }
 
-/// Where somebody goes who is not signed in.
+/// The answer to a request without a session.
 fn away(parts: &Parts, base: &str, here: &Uri) -> Response {
     let fetched = parts.headers.get("x-requested-by").is_some()
         || parts.headers.get(header::ACCEPT).is_some_and(|kind| kind == "text/event-stream");
     if fetched || parts.method != Method::GET {
-        return Trouble::new(StatusCode::UNAUTHORIZED, "You are signed out; reload the page to sign in.")
+        return DoorError::new(StatusCode::UNAUTHORIZED, "You are signed out; reload the page to sign in.")
             .into_response();
     }
     let next = here.path_and_query().map_or("", |address| address.as_str());
     Redirect::to(&format!("{base}/ui/sign-in?next={}", encoded(next))).into_response()
 }
 
-/// Whether a browser says that the request comes from a page of this office. Older ones do not say; the word in the form
-/// decides then, as it does in any case.
+/// Whether the browser says that the request comes from a page of this server. Older browsers do not say; the form token
+/// is checked in any case.
 pub(super) fn is_ours(headers: &HeaderMap, here: &Uri) -> bool {
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     if site.is_some_and(|site| site != b"same-origin" && site != b"none") {
@@ -233,11 +234,11 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The cookie of this realm, or else the one of another realm if it was made with the key to all of them.
-fn session_of(shared: &Host, engine: &Engine, headers: &HeaderMap) -> Option<String> {
+fn session_of(host: &Host, engine: &Engine, headers: &HeaderMap) -> Option<String> {
     let own = format!("{COOKIE}{}", engine.realm());
     let of_ours = cookies(headers).find(|(name, _)| *name == own).map(|(_, value)| value.to_owned());
     of_ours.or_else(|| {
-        let ours = |value: &str| matches!(Session::open(shared.admin(), value), Some(Session::Operator));
+        let ours = |value: &str| matches!(Session::open(host.admin(), value), Some(Session::Operator));
         cookies(headers)
             .find(|(name, value)| name.starts_with(COOKIE) && ours(value))
             .map(|(_, value)| value.to_owned())
@@ -245,11 +246,11 @@ fn session_of(shared: &Host, engine: &Engine, headers: &HeaderMap) -> Option<Str
 }
 
 /// The cookie of a sign-in.
-pub(super) fn session_cookie(shared: &Host, engine: &Engine, session: &Session, secure: bool) -> String {
-    let sealed = session.seal(shared.admin());
+pub(super) fn session_cookie(host: &Host, engine: &Engine, session: &Session, secure: bool) -> String {
+    let sealed = session.seal(host.admin());
     let secure = if secure { "; Secure" } else { "" };
     let realm = engine.realm();
-    format!("{COOKIE}{realm}={sealed}; Path=/; HttpOnly; SameSite=Strict; Max-Age={LASTS}{secure}")
+    format!("{COOKIE}{realm}={sealed}; Path=/; HttpOnly; SameSite=Strict; Max-Age={MAX_AGE_SECONDS}{secure}")
 }
 
 /// The cookies that end every sign-in that a request carries.
@@ -260,9 +261,9 @@ pub(super) fn farewell_cookies(headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-/// The word that forms carry: bound to the sign-in where there is one, to the office's key where nobody signs in.
-pub(super) fn form_word(shared: &Host, cookie: Option<&str>) -> String {
-    shared.admin().seal(FORM, cookie.unwrap_or("nobody"))
+/// The token of forms, bound to the session if there is one.
+pub(super) fn form_token(host: &Host, cookie: Option<&str>) -> String {
+    host.admin().seal(FORM, cookie.unwrap_or("signed out"))
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

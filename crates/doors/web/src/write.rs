@@ -1,4 +1,4 @@
-//! The composer: one box, addresses that complete while typing, a preview, and an answer that lists every receipt.
+//! The composer: a form with completion of addresses and a preview.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -6,33 +6,33 @@ use maud::{Markup, html};
 use posthaste_engine::nouns::{MessageId, Priority};
 use posthaste_engine::views::{AgentQuery, ScopeQuery, Tracked};
 
-use super::answers::{Page, Trouble, fragment};
-use super::frame::{self, Place};
+use super::answers::{DoorError, Page, fragment};
+use super::frame::{self, Section};
 use super::query::Given;
 use super::visitor::Visitor;
-use super::{markdown, rows, words};
+use super::{markdown, rows, text};
 
-/// Names offered while somebody types.
-const OFFERED: usize = 20;
-/// Agents looked through for them.
-const LOOKED_AT: usize = 1_000;
+/// Names that are offered for completion.
+const MAX_OFFERED: usize = 20;
+/// Agents that are searched for them.
+const MAX_SEARCHED: usize = 1_000;
 
-/// `GET /ui/write`: empty, to somebody, as an answer, or within a conversation.
+/// `GET /ui/write`: empty, to an agent, as an answer, or within a conversation.
 pub(super) async fn page(visitor: Visitor) -> Page {
     let given = Given::new(visitor.here.query().unwrap_or(""));
     let answered = match given.message("reply")? {
         Some(id) => match visitor.read(move |view, caller| view.message(caller, id)).await {
             Ok(tracked) => Some(tracked),
-            Err(error) => return Ok(Trouble::from(error).framed(&visitor).await),
+            Err(error) => return Ok(DoorError::from(error).framed(&visitor).await),
         },
         None => None,
     };
     let draft = Draft::new(&given, answered.as_ref());
     let body = composer(&visitor, &draft, answered.as_ref(), None);
-    Ok(frame::render(&visitor, Place::None, "Write", body, None).await.into_response())
+    Ok(frame::render(&visitor, Section::None, "Write", body, None).await.into_response())
 }
 
-/// What stands in the box.
+/// The content of the form.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
     pub(super) to: String,
@@ -69,7 +69,7 @@ impl Draft {
     }
 
     /// As it came back from the browser.
-    pub(super) fn back(given: &Given) -> Result<Self, Trouble> {
+    pub(super) fn back(given: &Given) -> Result<Self, DoorError> {
         Ok(Self {
             to: given.raw("to").to_owned(),
             subject: given.raw("subject").to_owned(),
@@ -95,7 +95,7 @@ pub(super) fn composer(
         h1 { (if draft.reply.is_some() { "Reply" } else { "Write" }) " as " (visitor.me()) }
         @if let Some(problem) = problem { p.sorry role="alert" { (problem) } }
         form.composer.big method="post" action=(visitor.to("/do/send")) {
-            (frame::word(visitor))
+            (frame::form_token(visitor))
             @if let Some(id) = draft.reply { input type="hidden" name="reply" value=(id); }
             label { span { "To" } input name="to" value=(draft.to) required data-complete="addresses" autocomplete="off" spellcheck="false" placeholder="ann, scope:team, role:reviewer, all" autofocus[draft.to.is_empty()]; }
             label { span { "Subject" } input name="subject" value=(draft.subject) maxlength="998"; }
@@ -112,11 +112,11 @@ pub(super) fn composer(
         section #preview.body aria-label="Preview" {}
         @if let Some(tracked) = answered {
             section.quoted {
-                h2 { (tracked.message.from) " wrote " (words::ago(visitor.now, tracked.message.at)) " ago" }
-                div.body { (super::letter::body(&tracked.message.body)) }
+                h2 { (tracked.message.from) " wrote " (text::ago(visitor.now, tracked.message.at)) " ago" }
+                div.body { (super::message::body(&tracked.message.body)) }
             }
         }
-        details.hint { summary { "How to address a letter" }
+        details.hint { summary { "How to address a message" }
             p { code { "ann" } " an agent · " code { "ann@realm" } " one of another realm · " code { "scope:team" } " its members · " code { "role:reviewer" } " everyone in a role · "
                 code { "role:reviewer@team" } " those in a scope · " code { "children" } " " code { "parent" } " " code { "siblings" } " around you · " code { "@contacts" } " · " code { "all" } } }
     }
@@ -130,7 +130,7 @@ pub(super) async fn complete(visitor: Visitor) -> Page {
     let names = visitor
         .read(move |view, caller| {
             let agents =
-                view.agents(caller, &AgentQuery { limit: LOOKED_AT, ..AgentQuery::default() })?.items;
+                view.agents(caller, &AgentQuery { limit: MAX_SEARCHED, ..AgentQuery::default() })?.items;
             let mut names: Vec<String> = agents.iter().map(|agent| agent.id.to_string()).collect();
             if everywhere {
                 let scopes = view.scopes(caller, &ScopeQuery { limit: 200, ..ScopeQuery::default() })?.items;
@@ -152,12 +152,12 @@ pub(super) async fn complete(visitor: Visitor) -> Page {
         let lower = name.to_lowercase();
         lower.starts_with(&start) || lower.split([':', '-', '_', '.']).any(|part| part.starts_with(&start))
     };
-    let offered: Vec<String> = names.into_iter().filter(fits).take(OFFERED).collect();
+    let offered: Vec<String> = names.into_iter().filter(fits).take(MAX_OFFERED).collect();
     Ok(Json(offered).into_response())
 }
 
 /// `POST /ui/preview`: Markdown as it will be shown.
-pub(super) async fn preview(visitor: Visitor, body: String) -> Result<Response, Trouble> {
+pub(super) async fn preview(visitor: Visitor, body: String) -> Result<Response, DoorError> {
     let given = Given::new(&body);
     visitor.check_form(given.raw("word"))?;
     Ok(fragment(markdown::render(given.raw("text"))))

@@ -149,8 +149,8 @@ impl Watch<'_> {
 }
 
 /// Runs a long statement such that it ends when the watcher says so.
-pub fn interruptibly<T>(books: &Connection, stop: &AtomicBool, work: impl FnOnce(&Connection) -> T) -> T {
-    let (handle, done) = (books.get_interrupt_handle(), AtomicBool::new(false));
+pub fn interruptibly<T>(db: &Connection, stop: &AtomicBool, work: impl FnOnce(&Connection) -> T) -> T {
+    let (handle, done) = (db.get_interrupt_handle(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
             while !done.load(Ordering::Acquire) {
@@ -160,7 +160,7 @@ pub fn interruptibly<T>(books: &Connection, stop: &AtomicBool, work: impl FnOnce
                 std::thread::park_timeout(std::time::Duration::from_millis(50));
             }
         });
-        let result = work(books);
+        let result = work(db);
         done.store(true, Ordering::Release);
         watcher.thread().unpark();
         result
@@ -168,9 +168,9 @@ pub fn interruptibly<T>(books: &Connection, stop: &AtomicBool, work: impl FnOnce
 }
 
 /// Checks that a database is whole and a realm's.
-pub fn check_database(books: &Connection, what: &str, watch: Watch<'_>) -> Result<(), BackupError> {
+pub fn check_database(db: &Connection, what: &str, watch: Watch<'_>) -> Result<(), BackupError> {
     let damaged = |why: String| BackupError::Damaged { what: what.to_owned(), why };
-    let checked = interruptibly(books, watch.stop, posthaste_engine::store::check_integrity);
+    let checked = interruptibly(db, watch.stop, posthaste_engine::store::check_integrity);
     watch.check()?;
     match checked {
         Ok(problems) if problems.is_empty() => {}
@@ -181,7 +181,7 @@ pub fn check_database(books: &Connection, what: &str, watch: Watch<'_>) -> Resul
         Err(fault) => return Err(damaged(fault.to_string())),
     }
     let tables = "SELECT count(*) = 2 FROM sqlite_schema WHERE name IN ('meta', 'events')";
-    match books.query_row(tables, [], |row| row.get::<_, bool>(0))? {
+    match db.query_row(tables, [], |row| row.get::<_, bool>(0))? {
         true => Ok(()),
         false => {
             let why = "it is a database, but not of a realm".to_owned();

@@ -85,14 +85,14 @@ impl<W: Write> Archive<'_, W> {
         let what = format!("realm {realm}");
         let copy = plan.scratch.join("copy.db");
         refuse_what_is_lost(&plan.data, realm)?;
-        let books = open_reader(&database_path(&plan.data, realm)).map_err(|fault| unusable(&what, fault))?;
-        copy_database(&books, &copy, "copying", self.watch).map_err(|error| named(error, &what))?;
-        drop(books);
+        let db = open_reader(&database_path(&plan.data, realm)).map_err(|fault| unusable(&what, fault))?;
+        copy_database(&db, &copy, "copying", self.watch).map_err(|error| named(error, &what))?;
+        drop(db);
         (self.watch.step)("checking", 0, 0);
-        let books = open_reader(&copy).map_err(|fault| unusable(&what, fault))?;
-        check_database(&books, &what, self.watch)?;
-        let missing = count_missing(&books, &plan.data, realm, self.watch)?;
-        drop(books);
+        let db = open_reader(&copy).map_err(|fault| unusable(&what, fault))?;
+        check_database(&db, &what, self.watch)?;
+        let missing = count_missing(&db, &plan.data, realm, self.watch)?;
+        drop(db);
         let (bytes, sha256) = self.file(&Member::Database(realm.clone()).name(), &copy)?;
         fs::remove_file(&copy).map_err(BackupError::io(copy.display()))?;
         let mut kept = Attachments { missing, ..Attachments::default() };
@@ -209,16 +209,15 @@ pub fn private_file(path: &Path) -> io::Result<File> {
 /// Counts the files that messages name and that are not in the store. What a message says of its files is its sender's
 /// word, so this is worth a warning and no more.
 fn count_missing(
-    books: &Connection,
+    db: &Connection,
     data: &Path,
     realm: &RealmName,
     watch: Watch<'_>,
 ) -> Result<u64, BackupError> {
     let store = attachments::folder(data, realm);
-    interruptibly(books, watch.stop, |books| -> Result<u64, BackupError> {
+    interruptibly(db, watch.stop, |db| -> Result<u64, BackupError> {
         let mut missing = 0;
-        let mut naming =
-            books.prepare("SELECT meta FROM messages WHERE instr(meta, '\"attachments\"') > 0")?;
+        let mut naming = db.prepare("SELECT meta FROM messages WHERE instr(meta, '\"attachments\"') > 0")?;
         let mut rows = naming.query([])?;
         while let Some(row) = rows.next()? {
             let meta: String = row.get(0)?;

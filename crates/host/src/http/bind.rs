@@ -1,4 +1,4 @@
-//! Taking the address to listen on, and saying what to do when that fails.
+//! Binding the address to listen on, and advice if that fails.
 
 use std::io;
 use std::net::SocketAddr;

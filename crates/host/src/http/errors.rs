@@ -1,11 +1,10 @@
-//! What HTTP doors have in common when they refuse: the status of each class of refusal, and the answer to a request
-//! that reached no door.
+//! Errors of HTTP doors: the status of each class of refusal, and the response to a request that reaches no door.
 
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use posthaste_engine::RefusalClass;
-use serde_json::json;
+use posthaste_wire::control::{HttpError, HttpErrorDetail};
 
 /// The status for a refusal that a door's protocol does not name itself.
 pub fn status_of(class: RefusalClass) -> StatusCode {
@@ -23,5 +22,6 @@ pub fn status_of(class: RefusalClass) -> StatusCode {
 
 /// `{"error": {"code": …, "message": …}}` with this status.
 pub fn answer(status: StatusCode, code: &str, message: &str) -> Response {
-    (status, Json(json!({ "error": { "code": code, "message": message } }))).into_response()
+    let error = HttpErrorDetail { code: code.to_owned(), message: message.to_owned() };
+    (status, Json(HttpError { error })).into_response()
 }

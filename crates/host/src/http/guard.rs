@@ -1,8 +1,8 @@
-//! Host and Origin: a web page must not reach a local office by way of the user's browser.
+//! Host and Origin: a web page must not reach a local server through the user's browser.
 //!
 //! A page from anywhere can make its own name resolve to 127.0.0.1 (DNS rebinding) and then counts as
-//! "same origin" with the office. The browser still says under which name it believes to be talking
-//! (`Host`) and which page asks (`Origin`), and it does not let the page change either.
+//! "same origin" with the server. The browser still sends the name that it connects to (`Host`) and the
+//! page that sends the request (`Origin`), and the page can change neither.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::errors::answer;
 
-/// Which names and which pages may talk to this office.
+/// Allowed host names and origins.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     loopback: bool,
@@ -20,14 +20,14 @@ pub struct Guard {
     origins: Vec<Page>,
 }
 
-/// Why a request goes no further.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Stop {
     /// No Host, several, or one that is not a host.
     BadHost,
-    /// A Host that this office does not answer to.
+    /// A Host that is not allowed.
     ForeignHost,
-    /// A page that may not talk to this office.
+    /// An Origin that is not allowed.
     ForeignOrigin,
 }
 
@@ -52,8 +52,8 @@ impl Guard {
     /// Decides on one request. `authority` is the one of the request target (HTTP/2, absolute form).
     pub fn check(&self, authority: Option<&Authority>, headers: &HeaderMap) -> Result<(), Stop> {
         let header = single(headers, &header::HOST).map_err(|()| Stop::BadHost)?;
-        // Where a request names its host twice, both names must pass: which of them a door or a
-        // proxy goes by is not ours to guess.
+        // Where a request names its host twice, both names must pass: a door or a proxy may use
+        // either.
         let spoken = header.into_iter().chain(authority.map(Authority::as_str));
         let names = spoken.map(Name::parse).collect::<Option<Vec<_>>>().ok_or(Stop::BadHost)?;
         let name = names.last().ok_or(Stop::BadHost)?;
@@ -70,13 +70,13 @@ impl Guard {
         if name.is_loopback() || self.hosts.iter().any(|allowed| allowed.covers(name)) {
             return true;
         }
-        // On a public address an office that was told its names answers to those only; one that was
-        // not told cannot know them, and rests on its tokens.
+        // On a public address a server with configured names answers to those only; without, it
+        // cannot know them and relies on its tokens.
         !self.loopback && self.hosts.is_empty()
     }
 
     fn welcomes(&self, origin: &str, host: &Name) -> bool {
-        // `null` (a sandboxed frame, a file) is no page that anyone can vouch for.
+        // `null` (a sandboxed frame, a file) is never allowed.
         let Some(page) = Page::parse(origin) else { return false };
         let same = page.name.host == host.host && page.port() == host.port.or(default_port(&page.scheme));
         same || (self.loopback && page.name.is_loopback())
@@ -89,7 +89,7 @@ pub fn is_loopback_name(host: &str) -> bool {
     Name::parse(host).is_some_and(|name| name.is_loopback())
 }
 
-/// Asks [`Guard::check`]; answers 400, 421 or 403 in place of the door.
+/// Applies [`Guard::check`]; a refused request gets 400, 421 or 403.
 pub fn guard(guard: &Guard, request: &Request) -> Option<Response> {
     let stop = guard.check(request.uri().authority(), request.headers()).err()?;
     let said = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
@@ -99,18 +99,18 @@ pub fn guard(guard: &Guard, request: &Request) -> Option<Response> {
         }
         Stop::ForeignHost => {
             let host = request.uri().authority().map(Authority::as_str).or(said(header::HOST)).unwrap_or("?");
-            tracing::warn!(%host, "refused a request for a host that is not ours");
+            tracing::warn!(%host, "refused a request for a host that is not allowed");
             let message =
-                format!("this office does not answer to `{host}`; name it in allowed_hosts if it should");
+                format!("this server does not answer to `{host}`; name it in allowed_hosts if it should");
             answer(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", &message)
         }
-        // A page that asks beforehand is told by the absence of leave that it has none; nothing is carried out.
+        // A preflight without CORS headers in its response tells the browser not to send the request.
         Stop::ForeignOrigin if is_preflight(request) => StatusCode::NO_CONTENT.into_response(),
         Stop::ForeignOrigin => {
             let origin = said(header::ORIGIN).unwrap_or("?");
-            tracing::warn!(%origin, "refused a request from a page that is not ours");
+            tracing::warn!(%origin, "refused a request from a page that is not allowed");
             let message = format!(
-                "pages from `{origin}` may not talk to this office; name it in allowed_origins if they should"
+                "pages from `{origin}` may not talk to this server; name it in allowed_origins if they should"
             );
             answer(StatusCode::FORBIDDEN, "origin_not_allowed", &message)
         }
@@ -137,11 +137,11 @@ impl Name {
             _ => (text, None),
         };
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
         let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let good = match bracketed {
             Some(address) => address.parse::<Ipv6Addr>().is_ok(),
-            None => !host.is_empty() && host.chars().all(letters),
+            None => !host.is_empty() && host.chars().all(is_allowed),
         };
         good.then_some(Self { host, port })
     }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_a_loopback_office() {
+    fn hosts_of_a_loopback_server() {
         let guard = Guard::new(true, &["post.test".into(), "port.test:99".into()], &[]).unwrap();
         let table = [
             (Some("localhost"), Ok(())),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_a_loopback_office() {
+    fn pages_of_a_loopback_server() {
         let origins = ["https://app.test".into(), "http://dev.test:*".into()];
         let guard = Guard::new(true, &[], &origins).unwrap();
         let table = [
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_office() {
+    fn a_public_server() {
         let told = Guard::new(false, &["mail.test".into()], &[]).unwrap();
         let untold = Guard::new(false, &[], &[]).unwrap();
         let table = [

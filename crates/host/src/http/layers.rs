@@ -1,4 +1,4 @@
-//! What every request passes on its way to a door: an id, a log line, a net for panics, and limits.
+//! Middleware of every request: a request id, a log line, conversion of panics, and limits.
 
 use std::any::Any;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -21,8 +21,8 @@ use tower_http::trace::{OnResponse, TraceLayer};
 use tracing::Span;
 
 use super::bound::BoundReads;
+use super::early_reject::EarlyReject;
 use super::errors::answer;
-use super::gate::Gate;
 use super::guard::{Guard, guard};
 
 /// The header that names a request in logs and in answers.
@@ -32,13 +32,13 @@ pub static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Clone, Debug)]
 pub struct RequestId(HeaderValue);
 
-/// What may differ between offices.
+/// Settings of the middleware.
 #[derive(Clone, Debug)]
 pub struct LayerOptions {
     pub guard: Guard,
     /// The largest request body, in bytes; a longer one is answered with 413.
     pub max_body: usize,
-    /// How long a body may stand still between two pieces.
+    /// Idle timeout while a body is read.
     pub body_timeout: Duration,
 }
 
@@ -61,8 +61,8 @@ pub fn wrap(doors: Router, options: LayerOptions) -> Router {
             .layer(PropagateRequestIdLayer::new(REQUEST_ID.clone()))
             .layer(trace)
             .layer(CatchPanicLayer::custom(panicked))
-            .layer(Gate(move |request: &Request| guard(&allowed, request)))
-            .layer(Gate(move |request: &Request| measure(options.max_body, request)))
+            .layer(EarlyReject(move |request: &Request| guard(&allowed, request)))
+            .layer(EarlyReject(move |request: &Request| measure(options.max_body, request)))
             .map_response(IntoResponse::into_response)
             .layer(RequestBodyTimeoutLayer::new(options.body_timeout))
             .layer(RequestBodyLimitLayer::new(options.max_body))
@@ -135,6 +135,6 @@ fn panicked(cause: Box<dyn Any + Send + 'static>) -> Response {
     answer(
         StatusCode::INTERNAL_SERVER_ERROR,
         "internal",
-        "the office failed on this request; its log says why",
+        "the server failed on this request; its log says why",
     )
 }

@@ -1,18 +1,21 @@
-//! What every door over HTTP shares: the listener, TLS and the checks before a request is anyone's.
+//! What every door over HTTP shares: the listener, TLS and the checks before authentication.
 
-mod activity;
-mod ahead;
 pub mod bind;
 mod bound;
-pub mod dial;
+pub mod early_reject;
+pub mod egress_policy;
 pub mod errors;
-pub mod gate;
 pub mod guard;
+mod idle;
 pub mod layers;
 pub mod listen;
 pub mod local;
 pub mod outgoing;
 pub mod rate;
-pub mod reach;
 mod socket;
 pub mod tls;
+pub mod tls_client;
+
+// Earlier names of the modules.
+use idle as activity;
+pub use {early_reject as gate, egress_policy as reach, tls_client as dial};

@@ -1,5 +1,5 @@
-//! Requests that the office makes itself: to other swarms, web hooks and models. One client with limits on time and
-//! size, certificates that are checked, and a rule about private addresses ([`super::reach`]).
+//! Requests that the server makes itself: to other swarms, web hooks and models. One client with limits on time and size,
+//! certificate checks and the egress policy ([`super::egress_policy`]).
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use futures_util::Stream;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use reqwest::{Certificate, Client, RequestBuilder, StatusCode, Url};
-use serde_json::Value;
+use serde::Serialize;
 
-use super::reach::{Reach, Reaches, Scout, is_of_reach};
+use super::egress_policy::{Reach, Reaches, Scout, is_of_reach};
 
-/// The largest answer that is read.
-const LARGEST_ANSWER: usize = 16 << 20;
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of the largest response that is read.
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Makes requests. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Outgoing {
     scout: Scout,
 }
 
-/// The two ways out of an office: one for addresses that the operator wrote down, one for those that callers name.
+/// Two clients: one for addresses in the operator's configuration, one for addresses that callers name.
 #[derive(Clone, Debug)]
 pub struct WaysOut {
     pub written: Outgoing,
@@ -45,14 +45,14 @@ impl WaysOut {
     }
 }
 
-/// An answer that was read whole.
+/// A response that was read completely.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
     pub body: Vec<u8>,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum OutgoingError {
     #[error("{0:?} is not an http or https address")]
@@ -63,7 +63,7 @@ pub enum OutgoingError {
     Unreachable(String),
     #[error("did not answer in time")]
     Timeout,
-    #[error("the answer is larger than {LARGEST_ANSWER} bytes")]
+    #[error("the answer is larger than {MAX_RESPONSE_BYTES} bytes")]
     TooLarge,
     #[error("{0}")]
     Other(String),
@@ -81,7 +81,7 @@ impl From<reqwest::Error> for OutgoingError {
         if is_of_reach(&error) {
             return Self::Private;
         }
-        // The address may hold a secret, and whoever asked knows it.
+        // The address may contain a secret, and the caller knows it.
         let error = error.without_url();
         let mut text = error.to_string();
         let mut cause: &dyn std::error::Error = &error;
@@ -91,7 +91,7 @@ impl From<reqwest::Error> for OutgoingError {
         }
         if error.is_timeout() {
             Self::Timeout
-            // An answer that breaks off counts as no answer: nobody knows how it would have gone on.
+            // A response that is cut off counts as none.
         } else if error.is_connect() || error.is_request() || error.is_body() || error.is_decode() {
             Self::Unreachable(text)
         } else {
@@ -110,15 +110,15 @@ impl Outgoing {
     }
 
     fn with(extra_ca: Option<&Path>, scout: Scout, direct: bool) -> anyhow::Result<Self> {
-        // Redirects are not followed: they would lead away from what was judged, with the token.
+        // Redirects are not followed: they would take the token to an unchecked address.
         let mut client = Client::builder()
             .dns_resolver(std::sync::Arc::new(scout.clone()))
-            .connect_timeout(CONNECT_PATIENCE)
+            .connect_timeout(CONNECT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .pool_idle_timeout(Duration::from_secs(60))
             .user_agent(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
         if direct {
-            // A proxy looks names up by itself, where nobody judges what it finds.
+            // A proxy resolves names itself, without the egress policy.
             client = client.no_proxy();
         }
         if let Some(path) = extra_ca {
@@ -137,7 +137,7 @@ impl Outgoing {
         &self,
         url: &str,
         token: Option<&str>,
-        body: &Value,
+        body: &(impl Serialize + ?Sized),
         patience: Duration,
     ) -> Result<Answer, OutgoingError> {
         self.send(url, token, Some(body), None, patience).await
@@ -148,7 +148,7 @@ impl Outgoing {
         &self,
         url: &str,
         token: Option<&str>,
-        body: &Value,
+        body: &(impl Serialize + ?Sized),
         agent: &str,
         patience: Duration,
     ) -> Result<Answer, OutgoingError> {
@@ -157,17 +157,17 @@ impl Outgoing {
 
     /// Gets what is at an address.
     pub async fn get(&self, url: &str, patience: Duration) -> Result<Answer, OutgoingError> {
-        self.send(url, None, None, None, patience).await
+        self.send(url, None, None::<&()>, None, patience).await
     }
 
     /// Posts JSON and hands out the answer piece by piece.
-    pub async fn stream_json(
+    pub async fn stream_json<B: Serialize + ?Sized>(
         &self,
         url: &str,
         token: Option<&str>,
-        body: &Value,
+        body: &B,
         patience: Duration,
-    ) -> Result<(StatusCode, impl Stream<Item = reqwest::Result<axum::body::Bytes>> + use<>), OutgoingError>
+    ) -> Result<(StatusCode, impl Stream<Item = reqwest::Result<axum::body::Bytes>> + use<B>), OutgoingError>
     {
         let request = self.request(url, token, Some(body), None)?.timeout(patience);
         let answer = request.send().await?;
@@ -178,7 +178,7 @@ impl Outgoing {
         &self,
         url: &str,
         token: Option<&str>,
-        body: Option<&Value>,
+        body: Option<&(impl Serialize + ?Sized)>,
         agent: Option<&str>,
         patience: Duration,
     ) -> Result<Answer, OutgoingError> {
@@ -187,7 +187,7 @@ impl Outgoing {
         let status = answer.status();
         let mut read = Vec::new();
         while let Some(piece) = answer.chunk().await? {
-            if read.len() + piece.len() > LARGEST_ANSWER {
+            if read.len() + piece.len() > MAX_RESPONSE_BYTES {
                 return Err(OutgoingError::TooLarge);
             }
             read.extend_from_slice(&piece);
@@ -199,7 +199,7 @@ impl Outgoing {
         &self,
         url: &str,
         token: Option<&str>,
-        body: Option<&Value>,
+        body: Option<&(impl Serialize + ?Sized)>,
         agent: Option<&str>,
     ) -> Result<RequestBuilder, OutgoingError> {
         let bad = || OutgoingError::BadUrl(url.chars().take(200).collect());

@@ -1,4 +1,4 @@
-//! How often somebody may ask: one small limiter for all doors, keyed by who asks and what for.
+//! Rate limits: one limiter for all doors, keyed by caller and purpose.
 //!
 //! The rule is GCRA: a bucket as large as the quota that refills evenly, kept as one instant per key. A door takes a
 //! turn and renders the answer in its own form; what it needs to say is in [`Turn`].
@@ -14,26 +14,26 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// Callers that are remembered at once in each part; beyond it, newcomers share one bucket.
-const MOST_KEYS: usize = 16_384;
+/// Callers in each part; beyond it, new callers share one bucket.
+const MAX_KEYS_PER_PART: usize = 16_384;
 /// The map is kept in parts, so that callers on different cores seldom wait for each other.
 const PARTS: usize = 16;
-/// The bucket of newcomers when there is no room for more. No caller has an empty name.
-const CROWD: &str = "";
+/// The key of the bucket that new callers share when a part is full. No caller has an empty name.
+const OVERFLOW_KEY: &str = "";
 
-/// So many in a span of time; `None` of them where there is no limit.
+/// A number of calls in a span of time; zero is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// How many; also how many at once.
+    /// How many; also the largest burst.
     pub count: u32,
     /// In how long.
     pub span: Duration,
 }
 
-/// The quotas of an office. Zero means that nobody counts.
+/// The quotas of a server. Zero is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// Calls at any door, by token. High: it stops what has run wild, not what is busy.
+    /// Calls at any door, by token. High: it stops runaway clients, not busy ones.
     pub calls: Quota,
     /// Requests of any kind, by token or, without one, by address.
     pub requests: Quota,
@@ -80,7 +80,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// A turn that nobody counts.
+    /// A turn without a limit.
     pub const FREE: Self = Self { limit: u32::MAX, left: u32::MAX, full_in: Duration::ZERO, wait: None };
 
     /// Whether the caller may go on.
@@ -121,7 +121,7 @@ impl Turn {
     }
 }
 
-/// Remembers who asked how often. Forgotten when the office stops: a limit protects the moment.
+/// The buckets of all callers. They are in memory only.
 #[derive(Debug)]
 pub struct Limiter {
     started: Instant,
@@ -131,7 +131,7 @@ pub struct Limiter {
 
 type Part = HashMap<(&'static str, String), Arc<AtomicU64>>;
 
-/// One caller's bucket, for those who ask so often that looking it up each time would count. Cheap to clone.
+/// One caller's bucket, for doors that keep it instead of looking it up for every call. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     /// When it will be full again, in nanoseconds since the start.
@@ -182,7 +182,7 @@ impl Limiter {
         self.take(what, &network(address), quota)
     }
 
-    /// How things stand, without taking a turn.
+    /// The state of a bucket, without taking a turn.
     pub fn look(&self, what: &'static str, who: &str, quota: Quota) -> Turn {
         let Some(pace) = Pace::of(quota) else { return Turn::FREE };
         let now = nanos(self.started.elapsed());
@@ -207,18 +207,18 @@ impl Limiter {
         let now = nanos(now);
         let mut part = self.part(what, who).lock().unwrap_or_else(PoisonError::into_inner);
         let mut key = (what, who.to_owned());
-        if part.len() >= MOST_KEYS && !part.contains_key(&key) {
+        if part.len() >= MAX_KEYS_PER_PART && !part.contains_key(&key) {
             part.retain(|_, full_at| full_at.load(Ordering::Relaxed) > now || Arc::strong_count(full_at) > 1);
-            if part.len() >= MOST_KEYS {
-                key.1 = CROWD.to_owned();
+            if part.len() >= MAX_KEYS_PER_PART {
+                key.1 = OVERFLOW_KEY.to_owned();
             }
         }
         of(part.entry(key).or_default().clone(), Some(pace))
     }
 
     fn part(&self, what: &str, who: &str) -> &Mutex<Part> {
-        let place = self.hasher.hash_one((what, who)) as usize % PARTS;
-        &self.parts[place]
+        let index = self.hasher.hash_one((what, who)) as usize % PARTS;
+        &self.parts[index]
     }
 }
 
@@ -233,7 +233,7 @@ impl Pace {
     fn of(quota: Quota) -> Option<Self> {
         let count = u64::from(quota.count);
         let each = nanos(quota.span).checked_div(count)?.max(1);
-        // Of whole turns, so that rounding never costs the last one.
+        // A multiple of whole turns, so that rounding never costs the last one.
         Some(Self { each, span: each.saturating_mul(count) })
     }
 
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_means_that_nobody_counts() {
+    fn zero_is_no_limit() {
         let limiter = Limiter::default();
         let off: Quota = "off".parse().unwrap();
         for _ in 0..1_000 {
@@ -354,11 +354,11 @@ mod tests {
     fn strangers_cannot_make_it_grow_without_end() {
         let limiter = Limiter::default();
         let one = Quota { count: 1, span: second(60) };
-        let many = MOST_KEYS * PARTS + PARTS * 64;
+        let many = MAX_KEYS_PER_PART * PARTS + PARTS * 64;
         let granted = (0..many).filter(|n| limiter.take_at("x", &n.to_string(), one, second(0)).is_granted());
         assert!(granted.count() < many, "newcomers share a bucket when there is no more room");
         let kept: usize = limiter.parts.iter().map(|part| part.lock().unwrap().len()).sum();
-        assert!(kept <= (MOST_KEYS + 1) * PARTS, "{kept}");
+        assert!(kept <= (MAX_KEYS_PER_PART + 1) * PARTS, "{kept}");
         // Later there is room again.
         assert!(limiter.take_at("x", "late", one, second(61)).is_granted());
     }

@@ -1,5 +1,5 @@
-//! One accepted connection: it counts as long as it lives, it can be ended from outside, and it does
-//! not wait for ever for a peer that stopped reading.
+//! One accepted connection: it counts against the limit until it is dropped, it can be ended from outside, and writes to a
+//! peer that stopped reading time out.
 
 use std::io;
 use std::pin::Pin;
@@ -12,10 +12,8 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::ahead::Ahead;
-
-/// The right to be connected. It travels with the bytes and not with the task that serves them,
-/// because a WebSocket outlives the HTTP connection it was born from.
+/// A slot of the connection limit. It belongs to the stream and not to the task that serves it,
+/// because a WebSocket outlives the HTTP connection that it was upgraded from.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) _permit: OwnedSemaphorePermit,
@@ -25,7 +23,6 @@ pub(super) struct Slot {
 /// A stream with a slot, a kill switch and a limit on stalled writes.
 pub(super) struct Socket<S> {
     io: S,
-    ahead: Ahead,
     _slot: Slot,
     kill: CancellationToken,
     killed: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -41,7 +38,7 @@ impl<S> Socket<S> {
         // A token of its own per connection, or else every read would contend for one lock.
         let kill = kill.child_token();
         let killed = Box::pin(kill.clone().cancelled_owned());
-        Self { io, ahead: Ahead::default(), _slot: slot, kill, killed, patience, alarm: None, stalled: false }
+        Self { io, _slot: slot, kill, killed, patience, alarm: None, stalled: false }
     }
 
     fn write<T>(
@@ -76,8 +73,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Socket<S> {
         if self.killed.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(ended()));
         }
-        let Self { io, ahead, .. } = &mut *self;
-        ahead.poll_read(Pin::new(io), cx, buf)
+        Pin::new(&mut self.io).poll_read(cx, buf)
     }
 }
 
@@ -108,5 +104,5 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Socket<S> {
 }
 
 fn ended() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionAborted, "the office is closing")
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the server is closing")
 }

@@ -1,4 +1,4 @@
-//! TLS: certificate and key from files, read again when the operator says so.
+//! TLS: certificate and key from files, which are read again on SIGHUP.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// The office's certificate. Connections that exist keep the one they began with.
+/// The server's certificate. Existing connections keep the one they began with.
 #[derive(Debug)]
 pub struct Tls {
     cert: PathBuf,

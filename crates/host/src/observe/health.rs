@@ -1,4 +1,4 @@
-//! Health that tells the truth: every answer runs real checks, and red says why.
+//! Health: every request runs the checks, and a problem is reported with its reason.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -9,35 +9,37 @@ use posthaste_engine::{EngineError, stamp};
 
 use crate::Host;
 
-/// Below this the next commit may fail; better to say so before it does.
+/// Free bytes on the disk below which the health check fails, before a commit does.
 pub const LEAST_FREE_BYTES: u64 = 16 << 20;
 
-/// A check waits for no longer than this, so that it answers while everything else is busy.
-const LONGEST_LOOK: Duration = Duration::from_secs(1);
+/// The longest time that a check waits, so that it responds while the server is busy.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How the office is, and since when.
+/// The health of the server, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Nothing if all is well.
+    /// What is wrong; `None` if nothing is.
     pub problem: Option<String>,
     /// When that last changed.
     pub since: Millis,
 }
 
-/// Remembers the last report, to tell since when it holds.
+/// The last report, to know since when it holds.
 #[derive(Debug)]
 pub struct Health {
     last: Mutex<Report>,
-    /// What those who run the office say about it, and since when.
+    /// The status that an administrator set, and since when.
     word: Mutex<Option<(String, Millis)>>,
 }
 
-impl Health {
-    pub fn new() -> Self {
+impl Default for Health {
+    fn default() -> Self {
         Self { last: Mutex::new(Report { problem: None, since: stamp::now() }), word: Mutex::default() }
     }
+}
 
-    /// Has the office call itself by this word for as long as nothing is wrong.
+impl Health {
+    /// Sets the status that is reported while nothing is wrong.
     pub fn set_word(&self, word: &str) {
         let mut kept = self.word.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|(before, _)| before != word) {
@@ -60,7 +62,7 @@ impl Health {
 }
 
 impl Host {
-    /// Looks at every open realm and at the disk.
+    /// Checks every open realm and the disk.
     pub async fn check_health(&self) -> Report {
         let problem = self.find_problem().await;
         if let Some(problem) = &problem {
@@ -70,8 +72,8 @@ impl Host {
     }
 
     async fn find_problem(&self) -> Option<String> {
-        // Whether anything is stuck is known without waiting for it; for what must be waited for there is a limit.
-        let looked = tokio::time::timeout(LONGEST_LOOK, async {
+        // Opening realms may wait, so it has a timeout; stuck writers and readers are known without waiting.
+        let looked = tokio::time::timeout(CHECK_TIMEOUT, async {
             if let Err(error) = self.office().realm(self.default_realm()).await {
                 return Err(format!("realm {}: {error}", self.default_realm()));
             }
@@ -82,7 +84,7 @@ impl Host {
             Ok(Err(problem)) => return Some(problem),
             Err(_) => return Some("a realm has been opening or closing for too long".to_owned()),
         };
-        let until = Instant::now() + LONGEST_LOOK;
+        let until = Instant::now() + CHECK_TIMEOUT;
         for engine in engines {
             engine.check_files();
             if let Some(reason) = engine.poisoned() {
@@ -92,7 +94,7 @@ impl Host {
                 return Some(format!("realm {} is stuck: {reason}", engine.realm()));
             }
             match tokio::time::timeout_at(until.into(), engine.read(|view| view.head())).await {
-                // Busy is not broken; readers that are stuck are told of above.
+                // Busy is not a problem; stuck readers are reported above.
                 Ok(Ok(_) | Err(EngineError::Refused(_))) | Err(_) => {}
                 Ok(Err(error)) => return Some(format!("realm {} cannot be read: {error}", engine.realm())),
             }
@@ -107,7 +109,7 @@ impl Host {
     }
 }
 
-/// The bytes that may still be written where a file is; nothing if the system does not say.
+/// The free bytes on the file system of a path; `None` if the system does not say.
 pub fn free_bytes(path: &Path) -> Option<u64> {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! Looks through the databases for damage: the default realm's at the start, the others' after they are opened, each once unless it is damaged.
+//! Checks the databases for damage: the default realm's at the start, the others' after they are opened, each once unless it is damaged.
 //! What is found stands in the log and in `/health`, and the realm is read-only from then on.
 
 use std::collections::HashSet;

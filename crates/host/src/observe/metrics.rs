@@ -8,28 +8,24 @@ use posthaste_engine::meter::Histogram;
 
 use crate::Host;
 
-/// Everything there is to count, by realm.
-pub async fn render(shared: &Host) -> String {
-    let realms = shared.office().open_realms().await;
+/// All metrics, by realm.
+pub async fn render(host: &Host) -> String {
+    let realms = host.office().open_realms().await;
     let mut text = String::new();
-    let uptime = shared.started().elapsed().as_secs_f64();
-    head(&mut text, "posthaste_uptime_seconds", "gauge", "Seconds since the office opened.");
+    let uptime = host.started().elapsed().as_secs_f64();
+    head(&mut text, "posthaste_uptime_seconds", "gauge", "Seconds since the server started.");
     let _ = writeln!(text, "posthaste_uptime_seconds {uptime:.3}");
     head(&mut text, "posthaste_healthy", "gauge", "1 if the last health check found nothing.");
-    let healthy = u8::from(shared.check_health().await.problem.is_none());
+    let healthy = u8::from(host.check_health().await.problem.is_none());
     let _ = writeln!(text, "posthaste_healthy {healthy}");
     verbs(&mut text, &realms);
     gauge(&mut text, &realms, "posthaste_queue_commands", "Commands waiting for the writer.", |engine| {
         engine.queue_depth() as u64
     });
-    gauge(
-        &mut text,
-        &realms,
-        "posthaste_attached_agents",
-        "Agents whose mail somebody waits for.",
-        |engine| engine.listeners().0 as u64,
-    );
-    gauge(&mut text, &realms, "posthaste_followers", "Followers of the history.", |engine| {
+    gauge(&mut text, &realms, "posthaste_attached_agents", "Agents with an open mail stream.", |engine| {
+        engine.listeners().0 as u64
+    });
+    gauge(&mut text, &realms, "posthaste_followers", "Subscribers of the event log.", |engine| {
         engine.listeners().1 as u64
     });
     gauge(
@@ -43,7 +39,7 @@ pub async fn render(shared: &Host) -> String {
         &mut text,
         "posthaste_feed_lagged_total",
         "counter",
-        "Events that slow followers read from the books.",
+        "Events that slow subscribers read from the database.",
     );
     for engine in &realms {
         let lagged = engine.meter().lagged.load(Ordering::Relaxed);

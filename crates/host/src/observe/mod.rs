@@ -1,4 +1,4 @@
-//! What operators see of a running office.
+//! What operators see of a running server.
 
 pub mod health;
 pub mod inspector;

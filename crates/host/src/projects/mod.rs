@@ -421,7 +421,7 @@ fn derived_names(alias: &str) -> Vec<RealmName> {
     let digest = Sha256::digest(alias.as_bytes());
     let tail: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
     let head: String = plain.chars().take(50).collect();
-    // Letters, digits, dots and dashes that start with a letter or digit: always names.
+    // ASCII alphanumerics, dots and dashes that start with an alphanumeric: always valid names.
     [plain, format!("{head}-{tail}")].into_iter().filter_map(|name| RealmName::new(name).ok()).collect()
 }
 

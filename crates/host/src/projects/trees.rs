@@ -40,7 +40,7 @@ pub enum TreeError {
 
 impl Trees {
     /// The directories that `serve --project` names, and the work tree around the directory it was started in. A tree
-    /// is left out if it is as wide as a home directory or holds the data directory: it would bound nothing.
+    /// is left out if it is as wide as a home directory or holds the data directory: it would not limit anything.
     pub fn named(here: Option<&Path>, given: &[Given], data: &Path) -> Self {
         let given = given.iter().filter_map(|given| given.directory.as_ref());
         let mut trees = Vec::new();

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::pages::{self, Shelf};
 use crate::args::BenchArgs;
@@ -30,7 +31,12 @@ pub(super) struct Figure {
     pub(super) p50_us: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) p99_us: Option<u64>,
-    /// Of the server, for each operation or each event that reached a follower.
+    /// From sending a turn to its receipt by the last of all subscribers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last_p50_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last_p99_us: Option<u64>,
+    /// Of the server, for each operation or each event that reached a subscriber.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) server_cpu_us: Option<f64>,
     /// Of this program, which asks.
@@ -73,9 +79,9 @@ pub(super) async fn measure(
                 }
             }
             "fanout" => {
-                for &followers in &args.followers {
+                for &subscribers in &args.followers {
                     for n in [1, 8] {
-                        note(bench.fan_out(followers as usize, n).await?)?;
+                        note(bench.fan_out(subscribers as usize, n).await?)?;
                     }
                 }
             }
@@ -104,9 +110,10 @@ struct Bench<'a> {
     lasts: Duration,
 }
 
-/// Times in microseconds, and how long it took in all.
+/// Times to the answers in microseconds, when the requests were sent, and how long it took in all.
 struct Run {
     times: Vec<u64>,
+    sent: Vec<Instant>,
     wall: Duration,
     cpu: Clocks,
 }
@@ -161,40 +168,52 @@ impl Bench<'_> {
         Ok(run.figure(format!("turn, {in_flight} in flight"), None, self.process))
     }
 
-    /// One event to many followers.
-    async fn fan_out(&self, followers: usize, in_flight: usize) -> Result<Figure, Failure> {
+    /// One event to many subscribers.
+    async fn fan_out(&self, subscribers: usize, in_flight: usize) -> Result<Figure, Failure> {
         let mut peer = Peer::open(self.url, "agent", "bench").await?;
         let talk = talk(&mut peer).await?;
         let filter =
             json!({ "filter": { "eventTypes": ["mail.turn.added"], "mail": { "conversationId": talk } } });
         let mut listening = JoinSet::new();
-        let got = Arc::new(AtomicU64::new(0));
-        for mut follower in self.open_many(followers, "client").await? {
-            follower.call("map/subscribe", &filter).await?;
-            let got = got.clone();
+        let (got, stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
+        for mut subscriber in self.open_many(subscribers, "client").await? {
+            subscriber.call("map/subscribe", &filter).await?;
+            let (got, stop) = (got.clone(), stop.clone());
             listening.spawn(async move {
-                while follower.frame().await.is_ok() {
-                    got.fetch_add(1, Ordering::Relaxed);
-                    while let Some(Ok(_)) = follower.frame_at_hand() {
-                        got.fetch_add(1, Ordering::Relaxed);
+                let mut received = Vec::new();
+                while let Some(Ok(_)) = stop.run_until_cancelled(subscriber.frame()).await {
+                    received.push(Instant::now());
+                    while let Some(Ok(_)) = subscriber.frame_at_hand() {
+                        received.push(Instant::now());
                     }
+                    got.fetch_max(received.len() as u64, Ordering::Relaxed);
                 }
+                received
             });
         }
         let params = turn(&talk, "news").to_string();
         let started = (Instant::now(), self.clocks());
         let run = self.pump_for(&mut peer, in_flight, "mail/turn", &params, self.lasts).await?;
-        let all = (run.times.len() * followers) as u64;
         let patience = Instant::now() + Duration::from_secs(10);
-        while got.load(Ordering::Relaxed) < all && Instant::now() < patience {
+        while got.load(Ordering::Relaxed) < run.times.len() as u64 && Instant::now() < patience {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        let cpu = self.clocks().since(started.1);
-        let (events, wall) = (got.load(Ordering::Relaxed), started.0.elapsed());
-        let run = Run { times: run.times, wall, cpu };
-        let lost = all.saturating_sub(events);
-        let name = format!("fan-out to {followers}, {in_flight} in flight, {lost} lost; figures per event");
-        Ok(run.figure(name, Some(events), self.process))
+        // What the slowest subscriber has not received by now is counted as lost.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let (cpu, wall) = (self.clocks().since(started.1), started.0.elapsed());
+        stop.cancel();
+        let received = listening.join_all().await;
+        let events = received.iter().map(Vec::len).sum::<usize>() as u64;
+        let lost = ((run.times.len() * subscribers) as u64).saturating_sub(events);
+        let to_last = to_last(&run.sent, &received);
+        let run = Run { times: run.times, sent: run.sent, wall, cpu };
+        let name = format!("fan-out to {subscribers}, {in_flight} in flight, {lost} lost; figures per event");
+        let figure = run.figure(name, Some(events), self.process);
+        Ok(Figure {
+            last_p50_us: percentile(&to_last, 0.5),
+            last_p99_us: percentile(&to_last, 0.99),
+            ..figure
+        })
     }
 
     /// Connections that say nothing more after their greeting. Exact only on a server that has had no others.
@@ -246,7 +265,7 @@ impl Bench<'_> {
     ) -> Result<Run, Failure> {
         let cpu = self.clocks();
         let started = Instant::now();
-        let mut times = Vec::new();
+        let (mut times, mut sent) = (Vec::new(), Vec::new());
         let mut asked = std::collections::HashMap::with_capacity(n * 2);
         loop {
             let open = started.elapsed() < lasts;
@@ -254,6 +273,7 @@ impl Bench<'_> {
                 while asked.len() < n {
                     let id = peer.put(method, params).await?;
                     asked.insert(id, Instant::now());
+                    sent.push(Instant::now());
                 }
                 peer.flush().await?;
             } else if asked.is_empty() {
@@ -268,7 +288,7 @@ impl Bench<'_> {
             }
         }
         let cpu = self.clocks().since(cpu);
-        Ok(Run { times, wall: started.elapsed(), cpu })
+        Ok(Run { times, sent, wall: started.elapsed(), cpu })
     }
 }
 
@@ -288,7 +308,7 @@ impl Run {
             server_cpu_us: self.cpu.server.map(each),
             client_cpu_us: self.cpu.client.map(each),
             server_bytes: process.resident_bytes(),
-            bytes_per_connection: None,
+            ..Figure::default()
         }
     }
 }
@@ -305,12 +325,31 @@ impl Figure {
         add("perSecond", self.per_second.map(|n| format!("{n:.0}")));
         add("p50us", self.p50_us.map(|n| n.to_string()));
         add("p99us", self.p99_us.map(|n| n.to_string()));
+        add("lastP50us", self.last_p50_us.map(|n| n.to_string()));
+        add("lastP99us", self.last_p99_us.map(|n| n.to_string()));
         add("serverUs", self.server_cpu_us.map(|n| format!("{n:.1}")));
         add("clientUs", self.client_cpu_us.map(|n| format!("{n:.1}")));
         add("serverMiB", self.server_bytes.map(|n| format!("{:.1}", n as f64 / 1_048_576.0)));
         add("KiBEach", self.bytes_per_connection.map(|n| format!("{:.1}", n as f64 / 1_024.0)));
         line
     }
+}
+
+/// The time from sending each turn to its receipt by the last subscriber. Turns of one connection are recorded in the order in
+/// which they were sent, so the receipt of each subscriber that has the same index is that of the same turn.
+fn to_last(sent: &[Instant], received: &[Vec<Instant>]) -> Vec<u64> {
+    let last =
+        |index: usize| received.iter().map(|times| times.get(index).copied()).collect::<Option<Vec<_>>>();
+    let times =
+        sent.iter().enumerate().filter_map(|(index, sent)| Some((sent, last(index)?.into_iter().max()?)));
+    let mut times: Vec<u64> =
+        times.map(|(sent, last)| micros(last.saturating_duration_since(*sent))).collect();
+    times.sort_unstable();
+    times
+}
+
+fn percentile(sorted: &[u64], share: f64) -> Option<u64> {
+    sorted.get((sorted.len() as f64 * share) as usize).copied()
 }
 
 pub(super) async fn talk(peer: &mut Peer) -> Result<String, Failure> {

@@ -144,8 +144,8 @@ async fn a_file_is_shown_at_every_door() {
     assert_eq!(file["attachments"], format!("plan.txt (text/plain, 8 bytes): {url}"));
 
     let visitor = Visitor::signed_in(&office, office.token()).await;
-    let page = visitor.get(&format!("/ui/letters/{id}")).await;
-    let link = format!("/ui/letters/{id}/attachments/{}", shown["sha256"].as_str().unwrap());
+    let page = visitor.get(&format!("/ui/messages/{id}")).await;
+    let link = format!("/ui/messages/{id}/attachments/{}", shown["sha256"].as_str().unwrap());
     assert!(page.text.contains(&link) && page.text.contains("plan.txt"), "{}", page.text);
     assert_eq!(visitor.get(&link).await.text, "the plan");
     assert_eq!(office.close(), Some(0));

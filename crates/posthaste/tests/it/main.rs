@@ -16,7 +16,6 @@ mod mcp;
 mod office;
 mod ownership;
 mod parsers;
-mod soak;
 mod swarm;
 mod tidy;
 mod web;

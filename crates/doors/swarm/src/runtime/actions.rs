@@ -8,14 +8,14 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-use super::definition::{ActionDefinition, ActionDriver};
 use super::drivers::without_secrets;
 use posthaste_host::http::outgoing::Outgoing;
+use posthaste_wire::mail::definition::{ActionDefinition, ActionDriver};
 
-/// What is kept of a program's output.
-const LONGEST_OUTPUT: u64 = 1 << 20;
+/// Maximum size of a program's output, in bytes; the rest is dropped.
+const MAX_OUTPUT: u64 = 1 << 20;
 
-/// Carries an action out; an error is what the agent is told.
+/// Carries out an action. The error is text for the agent.
 pub(crate) async fn run(
     action: &ActionDefinition,
     args: &Value,
@@ -26,18 +26,18 @@ pub(crate) async fn run(
         return Err(format!("the argument {missing:?} is missing"));
     }
     match &action.driver {
-        None => Err("nothing in this office carries the action out".to_owned()),
+        None => Err("nothing on this server carries the action out".to_owned()),
         Some(ActionDriver::Command { command, timeout }) => {
-            let patience = Duration::from_secs_f64(timeout.clamp(0.01, 86_400.0));
-            match tokio::time::timeout(patience, run_program(command, args, here)).await {
+            let timeout = Duration::from_secs_f64(timeout.clamp(0.01, 86_400.0));
+            match tokio::time::timeout(timeout, run_program(command, args, here)).await {
                 Ok(result) => result,
                 Err(_) => Err("the action took too long".to_owned()),
             }
         }
         Some(ActionDriver::Http { http, token_env, timeout }) => {
             let token = token_env.as_ref().and_then(|name| std::env::var(name).ok());
-            let patience = Duration::from_secs_f64(timeout.clamp(0.01, 86_400.0));
-            let answer = outgoing.post_json(http, token.as_deref(), args, patience).await;
+            let timeout = Duration::from_secs_f64(timeout.clamp(0.01, 86_400.0));
+            let answer = outgoing.post_json(http, token.as_deref(), args, timeout).await;
             let answer = answer.map_err(|error| error.to_string())?;
             let text = String::from_utf8_lossy(&answer.body).into_owned();
             if answer.status.is_success() { Ok(text) } else { Err(format!("{}: {text}", answer.status)) }
@@ -51,9 +51,14 @@ fn missing_argument(parameters: &Value, args: &Value) -> Option<String> {
 }
 
 async fn run_program(command: &[String], args: &Value, here: &Path) -> Result<String, String> {
-    let (program, rest) = command.split_first().ok_or("no program is named")?;
+    let (program, given) = command.split_first().ok_or("no program is named")?;
     let mut command = Command::new(program);
-    command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+        .args(given)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
     if here.is_dir() {
         command.current_dir(here);
     }
@@ -63,7 +68,7 @@ async fn run_program(command: &[String], args: &Value, here: &Path) -> Result<St
     let text = args.to_string();
     let feed = async move {
         if let Some(mut input) = input {
-            // A program need not read its arguments.
+            // A program may ignore its input.
             let _ = input.write_all(text.as_bytes()).await;
         }
     };
@@ -81,7 +86,7 @@ async fn run_program(command: &[String], args: &Value, here: &Path) -> Result<St
 async fn read(from: Option<impl AsyncRead + Unpin>) -> String {
     let mut bytes = Vec::new();
     if let Some(from) = from {
-        let _ = from.take(LONGEST_OUTPUT).read_to_end(&mut bytes).await;
+        let _ = from.take(MAX_OUTPUT).read_to_end(&mut bytes).await;
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }

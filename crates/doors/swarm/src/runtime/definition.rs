@@ -1,15 +1,19 @@
-//! The swarm file: which agents there are, who runs each, whom they may write to, and which actions they have.
+//! The hosted swarm: its definition, read from the swarm file and checked.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posthaste_engine::nouns::{AgentId, RealmName};
+use posthaste_wire::mail::definition::{
+    ActionDefinition, ActionDriver, AgentDefinition, Builtin, BuiltinDefinition, DriverDefinition,
+    ModelEndpoint, SwarmDefinition,
+};
 use posthaste_wire::mail::{split, tools};
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// A swarm that cannot be hosted: where its description is wrong, and how.
+/// A swarm that cannot be hosted: the member that is wrong, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct DefinitionError(String);
@@ -18,225 +22,23 @@ fn wrong<T>(problem: impl Into<String>) -> Result<T, DefinitionError> {
     Err(DefinitionError(problem.into()))
 }
 
-/// A swarm as its file describes it. The reference's fields keep their names and meaning; `driver` is ours.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Swarm {
-    pub name: String,
-    pub version: String,
-    #[serde(default)]
-    pub description: String,
-    #[serde(default)]
-    pub keywords: Vec<String>,
-    #[serde(default)]
-    pub public: bool,
-    pub entrypoint: String,
-    #[serde(default)]
-    pub enable_interswarm: bool,
-    #[serde(default)]
-    pub breakpoint_tools: Vec<String>,
-    #[serde(default)]
-    pub exclude_tools: Vec<String>,
-    pub agents: Vec<AgentDefinition>,
-    #[serde(default)]
-    pub actions: Vec<ActionDefinition>,
-    /// How many messages one turn of a task may take.
-    #[serde(default = "usual_steps")]
-    pub task_message_limit: i64,
-    /// How many seconds one turn of a task may take.
-    #[serde(default = "usual_timeout")]
-    pub task_timeout: f64,
-    /// How many seconds another swarm may be out of reach before the sender is told.
-    #[serde(default = "usual_patience")]
-    pub interswarm_patience: f64,
-}
+/// A swarm that can be hosted: its definition was checked.
+#[derive(Clone, Debug)]
+pub struct Swarm(SwarmDefinition);
 
-fn usual_steps() -> i64 {
-    1_000
-}
+impl Deref for Swarm {
+    type Target = SwarmDefinition;
 
-fn usual_timeout() -> f64 {
-    3_600.0
-}
-
-fn usual_patience() -> f64 {
-    3.0
-}
-
-/// An agent of a swarm.
-#[derive(Clone, Debug, Deserialize)]
-pub struct AgentDefinition {
-    pub name: String,
-    #[serde(default)]
-    pub driver: DriverDefinition,
-    #[serde(default)]
-    pub comm_targets: Vec<String>,
-    #[serde(default)]
-    pub enable_entrypoint: bool,
-    #[serde(default)]
-    pub enable_interswarm: bool,
-    #[serde(default)]
-    pub can_complete_tasks: bool,
-    #[serde(default)]
-    pub actions: Vec<String>,
-    #[serde(default)]
-    pub exclude_tools: Vec<String>,
-    /// Parameters of the reference's factories; a model driver takes `system` and `model` from here too.
-    #[serde(default)]
-    pub agent_params: Map<String, Value>,
-}
-
-/// Who answers for an agent.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DriverDefinition {
-    /// Somebody who comes by another door and reads its mail there.
-    #[default]
-    Connected,
-    /// A program that speaks lines of JSON on its standard input and output.
-    #[serde(untagged)]
-    Command(CommandDefinition),
-    /// A web hook.
-    #[serde(untagged)]
-    Http(HttpDefinition),
-    /// A language model behind an endpoint that speaks OpenAI's chat protocol.
-    #[serde(untagged)]
-    Model(ModelDefinition),
-    /// One of the office's own.
-    #[serde(untagged)]
-    Builtin(BuiltinDefinition),
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CommandDefinition {
-    pub command: Vec<String>,
-    /// Turns in its hands at once.
-    #[serde(default = "usual_turns")]
-    pub turns: usize,
-    #[serde(default)]
-    pub env: BTreeMap<String, String>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HttpDefinition {
-    pub http: String,
-    /// The environment variable that holds the bearer token to show.
-    #[serde(default)]
-    pub token_env: Option<String>,
-    #[serde(default = "usual_turns")]
-    pub turns: usize,
-    /// Seconds for one turn.
-    #[serde(default = "usual_turn_timeout")]
-    pub timeout: f64,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelDefinition {
-    pub model: ModelEndpoint,
-    #[serde(default = "usual_turns")]
-    pub turns: usize,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelEndpoint {
-    /// Base address, up to and including `/v1`; `${NAME}` is taken from the environment.
-    pub url: String,
-    /// The model's name there; `${NAME}` is taken from the environment.
-    pub name: String,
-    /// The environment variable that holds the key.
-    #[serde(default)]
-    pub key_env: Option<String>,
-    /// What the model is told about its part.
-    #[serde(default)]
-    pub system: String,
-    /// Whether the answer is read as it is written.
-    #[serde(default = "yes")]
-    pub stream: bool,
-    /// Seconds for one turn.
-    #[serde(default = "usual_turn_timeout")]
-    pub timeout: f64,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BuiltinDefinition {
-    pub builtin: Builtin,
-    /// Whom a relay passes requests on to.
-    #[serde(default)]
-    pub to: Option<String>,
-    /// How an answer of an echo or a relay is worded: `{self}` is its name, `{body}` what it heard.
-    #[serde(default)]
-    pub say: Option<String>,
-}
-
-/// The office's own agents, for trying things out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Builtin {
-    /// Says back what it is told.
-    Echo,
-    /// Passes requests on and answers back.
-    Relay,
-    /// Makes the calls that the message lists.
-    Script,
-}
-
-fn usual_turns() -> usize {
-    64
-}
-
-fn usual_turn_timeout() -> f64 {
-    300.0
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// Something that agents may have done.
-#[derive(Clone, Debug, Deserialize)]
-pub struct ActionDefinition {
-    pub name: String,
-    #[serde(default)]
-    pub description: String,
-    #[serde(default)]
-    pub parameters: Value,
-    #[serde(default)]
-    pub driver: Option<ActionDriver>,
-}
-
-/// How an action is carried out.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub enum ActionDriver {
-    /// A program: arguments on its standard input, the result on its standard output.
-    Command {
-        command: Vec<String>,
-        #[serde(default = "usual_action_timeout")]
-        timeout: f64,
-    },
-    /// A web hook: arguments are posted, the result is the answer.
-    Http {
-        http: String,
-        #[serde(default)]
-        token_env: Option<String>,
-        #[serde(default = "usual_action_timeout")]
-        timeout: f64,
-    },
-}
-
-fn usual_action_timeout() -> f64 {
-    60.0
+    fn deref(&self) -> &SwarmDefinition {
+        &self.0
+    }
 }
 
 impl Swarm {
-    /// Reads a swarm from a file; `{here}` in it is the file's folder.
+    /// Reads a swarm from a file; `{here}` in it is the file's directory.
     ///
     /// # Errors
-    /// When the file cannot be read or what it describes cannot be hosted.
+    /// When the file cannot be read or the swarm cannot be hosted.
     pub fn from_file(path: &Path) -> Result<(Self, PathBuf), DefinitionError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| DefinitionError(format!("{}: {error}", path.display())))?;
@@ -250,7 +52,7 @@ impl Swarm {
     /// Reads a swarm: one object, or a list with one in it.
     ///
     /// # Errors
-    /// Says what cannot be hosted.
+    /// Names the member that is wrong.
     pub fn from_text(text: &str, here: &Path) -> Result<Self, DefinitionError> {
         let mut value: Value =
             serde_json::from_str(text).map_err(|error| DefinitionError(format!("not JSON: {error}")))?;
@@ -264,8 +66,8 @@ impl Swarm {
             return wrong("a swarm is a JSON object");
         }
         fill_in(&mut value, &here.to_string_lossy());
-        let swarm: Self =
-            serde_json::from_value(value).map_err(|error| DefinitionError(error.to_string()))?;
+        let definition = serde_json::from_value(value).map_err(|error| DefinitionError(error.to_string()))?;
+        let swarm = Self(definition);
         swarm.check()?;
         Ok(swarm)
     }
@@ -280,12 +82,12 @@ impl Swarm {
         self.actions.iter().find(|action| action.name == name)
     }
 
-    /// Whether a tool's call leaves the swarm instead of being carried out.
+    /// Whether a call of a tool pauses the task instead of being carried out.
     pub fn is_breakpoint(&self, tool: &str) -> bool {
         self.breakpoint_tools.iter().any(|name| name == tool)
     }
 
-    /// The tools of the protocol that an agent is offered.
+    /// The protocol's tools that an agent has.
     pub fn tools_of<'a>(&'a self, agent: &'a AgentDefinition) -> impl Iterator<Item = &'static str> + 'a {
         tools::NAMES.into_iter().filter(move |tool| {
             let leads = matches!(*tool, "task_complete" | "send_interrupt" | "send_broadcast");
@@ -296,9 +98,9 @@ impl Swarm {
         })
     }
 
-    /// Everything that the description takes from the machine it runs on, spelled out: programs with the environment
-    /// they are given, and variables of the environment with where their values are sent.
-    pub fn licences(&self) -> BTreeSet<String> {
+    /// What the definition uses of the machine it runs on, as text: programs with their environment variables, and environment
+    /// variables with the addresses that their values are sent to.
+    pub fn machine_access(&self) -> BTreeSet<String> {
         let sends = |url: &str, name: &str| format!("the variable {name} for {url}");
         let agents = self.agents.iter().flat_map(|agent| match &agent.driver {
             DriverDefinition::Command(driver) if driver.env.is_empty() => {
@@ -328,7 +130,7 @@ impl Swarm {
         agents.chain(actions).collect()
     }
 
-    /// Every address that requests go to because the description says so.
+    /// The addresses in the definition that requests are sent to.
     pub fn addresses(&self) -> BTreeSet<String> {
         let agents = self.agents.iter().filter_map(|agent| match &agent.driver {
             DriverDefinition::Http(driver) => Some(driver.http.clone()),
@@ -342,7 +144,7 @@ impl Swarm {
         agents.chain(actions).collect()
     }
 
-    /// How long one turn of a task may take.
+    /// Time limit of one turn of a task.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs_f64(self.task_timeout)
     }
@@ -433,7 +235,7 @@ impl Swarm {
     }
 }
 
-/// Puts the file's folder in place of `{here}`.
+/// Replaces `{here}` by the file's directory.
 fn fill_in(value: &mut Value, here: &str) {
     match value {
         Value::String(text) if text.contains("{here}") => *text = text.replace("{here}", here),
@@ -484,15 +286,15 @@ mod tests {
         let cases: [(&str, Change); 12] = [
             ("all", |s| s["agents"][1]["name"] = "all".into()),
             ("twice", |s| s["agents"][1]["name"] = "boss".into()),
-            ("entrypoint", |s| s["entrypoint"] = "nobody".into()),
+            ("entrypoint", |s| s["entrypoint"] = "missing".into()),
             ("enable_entrypoint", |s| s["agents"][0]["enable_entrypoint"] = false.into()),
             ("can_complete_tasks", |s| s["agents"][0]["can_complete_tasks"] = false.into()),
-            ("no agent", |s| s["agents"][0]["comm_targets"] = serde_json::json!(["nobody"])),
+            ("no agent", |s| s["agents"][0]["comm_targets"] = serde_json::json!(["missing"])),
             ("enable_interswarm", |s| s["agents"][0]["comm_targets"] = serde_json::json!(["x@far"])),
             ("no action", |s| s["agents"][0]["actions"] = serde_json::json!(["fly"])),
             ("breakpoint_tools", |s| s["breakpoint_tools"] = serde_json::json!(["fly"])),
             ("swarm's name", |s| s["name"] = "a b".into()),
-            // Positive, but no time at all once it is counted in nanoseconds.
+            // Positive, but rounded to zero nanoseconds.
             ("task_timeout", |s| s["task_timeout"] = 1e-10.into()),
             ("interswarm_patience", |s| s["interswarm_patience"] = 1e-300.into()),
         ];

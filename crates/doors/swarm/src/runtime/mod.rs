@@ -1,27 +1,28 @@
-//! The runtime: hands letters of tasks to agents in turn, carries out what they answer, and never forgets where it was.
+//! The runtime: delivers the messages of tasks to their agents and carries out the agents' replies.
 //!
-//! What must survive is in the engine: letters, their copies, runs and notes. A queue is an agent's undelivered mail in
-//! the books; what is here in memory is a reading of it, made again after a restart.
+//! Everything that must survive is in the engine: messages, deliveries, runs and notes. An agent's queue is its undelivered
+//! messages in the database; the queue in memory is a cache of it, loaded again after a restart.
 
 mod actions;
-mod begin;
-mod connected;
-mod correspondence;
 pub mod definition;
 mod drivers;
-mod ends;
-mod express;
-mod intents;
-mod interswarm;
-mod letters;
-mod live;
+mod finish;
+mod lifecycle;
+mod mail_tasks;
+mod messages;
 mod open_runs;
+mod other_doors;
+mod outbox;
+mod pending_replies;
 mod questions;
-pub(crate) mod record;
+mod receive;
 mod registry;
-mod router;
+mod run_state;
 mod secrets;
 mod steps;
+pub(crate) mod task_events;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod turns;
 
@@ -42,36 +43,37 @@ use posthaste_wire::mail::split;
 use tokio::sync::{Notify, OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::begin::{Ask, BeginError, Ended, Waited};
-use self::definition::{AgentDefinition, Swarm};
-use self::drivers::{Desk, Driver};
-pub(crate) use self::interswarm::ReceiveError;
+use self::definition::Swarm;
+use self::drivers::{AgentQueue, Driver};
+pub(crate) use self::lifecycle::{OpenedTask, TaskError, TaskRequest};
+pub(crate) use self::receive::ReceiveError;
+use posthaste_wire::mail::definition::AgentDefinition;
 
-pub(crate) use self::live::Finish;
-use self::live::{Host, Key, Live};
 use self::open_runs::OpenRuns;
 pub(crate) use self::registry::{Entry, RegisterError};
+pub(crate) use self::run_state::Finish;
+use self::run_state::{AgentHost, RunKey, RunState};
 use posthaste_host::http::outgoing::{Outgoing, WaysOut};
 use posthaste_host::services::HostedSwarm;
 
-/// The tag that letters of this door carry.
+/// The tag of messages that come through this door.
 pub(crate) const VIA: &str = "swarm";
-/// How often deadlines are looked at.
-const TICK: Duration = Duration::from_millis(100);
-/// Runs read from the books at a time.
-const PAGE: usize = 200;
-/// Letters of one run that are read into memory.
-const LETTERS: usize = 1_000;
+/// How often deadlines are checked.
+const DEADLINE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Runs per read of the database at start.
+const RUN_PAGE: usize = 200;
+/// Messages of a run per read of the database.
+const MESSAGE_PAGE: usize = 1_000;
 
-/// A swarm that is hosted, with a desk for each of its agents.
+/// The hosted swarm, with a queue of turns for each of its agents.
 #[derive(Debug)]
 pub(crate) struct Hosted {
     pub(crate) swarm: Arc<Swarm>,
     here: PathBuf,
-    agents: HashMap<String, (Arc<AgentDefinition>, Arc<Desk>)>,
-    /// The way to the addresses that the description names.
+    agents: HashMap<String, (Arc<AgentDefinition>, Arc<AgentQueue>)>,
+    /// For requests to the addresses in the definition.
     outgoing: Outgoing,
-    /// Ends its programs when the swarm is replaced.
+    /// Stops its programs when the swarm is replaced.
     stop: CancellationToken,
 }
 
@@ -79,16 +81,16 @@ impl Hosted {
     fn new(swarm: Swarm, here: PathBuf, outgoing: &Outgoing, stop: &CancellationToken) -> Self {
         let outgoing = outgoing.clone();
         let stop = stop.child_token();
-        let desk = |agent: &AgentDefinition| {
+        let queue = |agent: &AgentDefinition| {
             let driver = Driver::start(agent, &here, &outgoing, &stop);
-            (agent.name.clone(), (Arc::new(agent.clone()), Arc::new(Desk::new(agent, driver))))
+            (agent.name.clone(), (Arc::new(agent.clone()), Arc::new(AgentQueue::new(agent, driver))))
         };
-        let agents = swarm.agents.iter().map(desk).collect();
+        let agents = swarm.agents.iter().map(queue).collect();
         Self { swarm: Arc::new(swarm), here, agents, outgoing, stop }
     }
 
     fn is_connected(&self, agent: &str) -> bool {
-        self.agents.get(agent).is_some_and(|(_, desk)| desk.driver.is_connected())
+        self.agents.get(agent).is_some_and(|(_, queue)| queue.driver.is_connected())
     }
 }
 
@@ -98,28 +100,28 @@ impl Drop for Hosted {
     }
 }
 
-/// A run that somebody has in hand.
+/// A run in memory, locked by one task at a time.
 #[derive(Debug)]
 pub(crate) struct RunCell {
     live: Arc<tokio::sync::Mutex<Slot>>,
-    /// Tells those who watch that there is something new.
+    /// Announces new events to streams.
     pub(crate) news: watch::Sender<Seq>,
 }
 
-/// What is known of a run.
+/// The state of a run in memory.
 #[derive(Debug)]
 enum Slot {
-    /// Nothing yet.
+    /// Not loaded yet.
     Empty,
-    /// As the books have it.
-    Loaded(Box<Live>),
-    /// It is out of memory; whoever wants it takes it up anew.
+    /// The same state as in the database.
+    Loaded(Box<RunState>),
+    /// Removed from memory: the lock's holder has to look the run up again.
     Retired,
 }
 
-type Held = OwnedMutexGuard<Slot>;
+type RunGuard = OwnedMutexGuard<Slot>;
 
-/// Moves the tasks of one realm along. Cheap to clone.
+/// Executes the tasks of one realm. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Runtime {
     inner: Arc<Inner>,
@@ -129,39 +131,39 @@ pub struct Runtime {
 struct Inner {
     engine: Engine,
     hosted: ArcSwap<Hosted>,
-    /// What the operator's own file takes from this machine; nothing more is taken because somebody posted it.
-    licences: BTreeSet<String>,
-    /// Addresses that the operator's own file names.
+    /// Programs and environment variables that the operator's file uses. A definition that is posted may use no others.
+    machine_access: BTreeSet<String>,
+    /// Addresses in the operator's file.
     addresses: BTreeSet<String>,
     runs: Mutex<OpenRuns>,
-    /// Set when a message waits in its mailbox because its sender has as many runs open as it may.
+    /// Set when a message stays in its mailbox because its sender has the maximum number of open runs.
     deferred: AtomicBool,
-    deadlines: Mutex<BTreeSet<(Millis, Key)>>,
+    deadlines: Mutex<BTreeSet<(Millis, RunKey)>>,
     known: Mutex<HashSet<AgentId>>,
     ways: WaysOut,
     registry: registry::Registry,
-    /// Wakes the router when letters for other swarms are written.
+    /// Wakes the delivery to other swarms when messages for them are written.
     outbox: Notify,
     stop: CancellationToken,
 }
 
-impl PartialOrd for Key {
+impl PartialOrd for RunKey {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Key {
+impl Ord for RunKey {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (&self.instance, &self.name).cmp(&(&other.instance, &other.name))
     }
 }
 
 impl Runtime {
-    /// Hosts a swarm in a realm, and takes up whatever was going on there.
+    /// Hosts a swarm in a realm and resumes the runs that were open.
     ///
     /// # Errors
-    /// When the books cannot be read or written.
+    /// When the database cannot be read or written.
     pub async fn start(
         engine: Engine,
         swarm: Swarm,
@@ -170,13 +172,13 @@ impl Runtime {
         ways: WaysOut,
         stop: CancellationToken,
     ) -> Result<Self, EngineError> {
-        let (licences, addresses) = (swarm.licences(), swarm.addresses());
+        let (machine_access, addresses) = (swarm.machine_access(), swarm.addresses());
         let hosted = Hosted::new(swarm, here, &ways.written, &stop);
         let registry = registry::Registry::open(&engine, &data).await?;
         let inner = Inner {
             engine,
             hosted: ArcSwap::from_pointee(hosted),
-            licences,
+            machine_access,
             addresses,
             runs: Mutex::default(),
             deferred: AtomicBool::new(false),
@@ -192,7 +194,7 @@ impl Runtime {
         runtime.take_up().await?;
         tokio::spawn(runtime.clone().watch_deadlines());
         tokio::spawn(runtime.clone().route());
-        tokio::spawn(runtime.clone().watch_neighbours());
+        tokio::spawn(runtime.clone().watch_peers());
         tokio::spawn(runtime.clone().follow_others());
         Ok(runtime)
     }
@@ -205,15 +207,15 @@ impl Runtime {
         self.inner.hosted.load().swarm.clone()
     }
 
-    /// Puts another description in the place of the present one.
+    /// Replaces the definition.
     pub(crate) async fn replace(&self, text: &str) -> Result<String, String> {
         let here = self.inner.hosted.load().here.clone();
         let swarm = Swarm::from_text(text, &here).map_err(|error| error.to_string())?;
         if swarm.name != self.swarm().name {
             return Err(format!("field `json` this server hosts the swarm {:?}", self.swarm().name));
         }
-        if let Some(licence) = swarm.licences().difference(&self.inner.licences).next() {
-            return Err(format!("field `json` has what the operator's file has not: {licence}"));
+        if let Some(access) = swarm.machine_access().difference(&self.inner.machine_access).next() {
+            return Err(format!("field `json` has what the operator's file has not: {access}"));
         }
         let name = swarm.name.clone();
         let known = swarm.addresses().is_subset(&self.inner.addresses);
@@ -225,11 +227,11 @@ impl Runtime {
         Ok(name)
     }
 
-    /// Enters the swarm's agents into the address book. Those that come by another door enter themselves.
+    /// Registers the swarm's agents with the engine. Agents that connect by another door register themselves.
     async fn enter_agents(&self) -> Result<(), EngineError> {
         let hosted = self.inner.hosted.load_full();
-        for (name, (_, desk)) in &hosted.agents {
-            if desk.driver.is_connected() {
+        for (name, (_, queue)) in &hosted.agents {
+            if queue.driver.is_connected() {
                 continue;
             }
             if let Ok(id) = AgentId::new(name) {
@@ -239,15 +241,15 @@ impl Runtime {
         self.limit_reach(&hosted).await
     }
 
-    /// Has the engine keep agents of other doors to their `comm_targets` in this swarm's tasks; those that are called from
-    /// here are kept to them by what is made of their answers.
+    /// Sets the engine's rules so that agents of other doors write only to their `comm_targets` within this swarm's tasks.
+    /// For agents with a driver the runtime checks that itself.
     async fn limit_reach(&self, hosted: &Hosted) -> Result<(), EngineError> {
         let target = |listed: &String| match split(listed) {
             (name, Some(swarm)) if swarm == hosted.swarm.name => AgentId::new(name).ok(),
             _ => AgentId::new(listed).ok(),
         };
-        let limited = |(name, (agent, desk)): (&String, &(Arc<AgentDefinition>, Arc<Desk>))| {
-            let id = AgentId::new(name).ok().filter(|_| desk.driver.is_connected())?;
+        let limited = |(name, (agent, queue)): (&String, &(Arc<AgentDefinition>, Arc<AgentQueue>))| {
+            let id = AgentId::new(name).ok().filter(|_| queue.driver.is_connected())?;
             Some((id, agent.comm_targets.iter().filter_map(target).collect()))
         };
         let reach: BTreeMap<AgentId, BTreeSet<AgentId>> = hosted.agents.iter().filter_map(limited).collect();
@@ -259,7 +261,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Enters somebody into the address book who is not there yet.
+    /// Registers an agent or a user with the engine unless it is registered.
     async fn enter(&self, id: AgentId, kind: AgentKind) -> Result<(), EngineError> {
         if lock(&self.inner.known).contains(&id) {
             return Ok(());
@@ -274,7 +276,7 @@ impl Runtime {
             self.inner.engine.submit(&Caller::admin(AgentId::office(), VIA), entry).await?;
         }
         let mut known = lock(&self.inner.known);
-        // Bounded: forgetting only means to look again.
+        // Bounded: an entry that is missing costs one more read.
         if known.len() > 100_000 {
             known.clear();
         }
@@ -282,64 +284,68 @@ impl Runtime {
         Ok(())
     }
 
-    /// Goes on with everything that was going on when the office closed.
+    /// Resumes the runs that were open when the server stopped.
     async fn take_up(&self) -> Result<(), EngineError> {
         let mut after = 0;
         loop {
-            let page =
-                self.inner.engine.read(move |view| view.live_runs(&Caller::office(), after, PAGE)).await?;
+            let page = self
+                .inner
+                .engine
+                .read(move |view| view.live_runs(&Caller::office(), after, RUN_PAGE))
+                .await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.seq;
             for run in page {
-                let key = Key::new(&run.instance, &run.name);
-                let (cell, mut held) = self.hold(&key).await;
-                if self.load(&key, &mut held).await?.is_none() {
+                let key = RunKey::new(&run.instance, &run.name);
+                let (cell, mut guard) = self.hold(&key).await;
+                if self.load(&key, &mut guard).await?.is_none() {
                     continue;
                 }
-                if let Slot::Loaded(live) = &mut *held {
+                if let Slot::Loaded(live) = &mut *guard {
                     self.note_deadline(live);
-                    self.pump_all(&cell, live);
-                    self.rest(&cell, live).await;
-                    self.retire(&cell, &mut held);
+                    self.start_turns(&cell, live);
+                    self.check_idle(&cell, live).await;
+                    self.retire(&cell, &mut guard);
                 }
             }
         }
     }
 
-    /// Takes a run in hand, alone.
-    async fn hold(&self, key: &Key) -> (Arc<RunCell>, Held) {
+    /// Locks a run.
+    async fn hold(&self, key: &RunKey) -> (Arc<RunCell>, RunGuard) {
         loop {
-            // Without a bound there is always room.
-            if let Some(held) = self.hold_within(key, usize::MAX).await {
-                return held;
+            // Never refused without a maximum.
+            if let Some(guard) = self.hold_within(key, usize::MAX).await {
+                return guard;
             }
         }
     }
 
-    /// The same, unless its caller has as many runs open as it may and this is one more.
-    async fn hold_within(&self, key: &Key, most: usize) -> Option<(Arc<RunCell>, Held)> {
+    /// Locks a run, unless it is not open and its caller already has `most` open runs.
+    async fn hold_within(&self, key: &RunKey, most: usize) -> Option<(Arc<RunCell>, RunGuard)> {
         loop {
             let cell = lock(&self.inner.runs).enter(key, most)?;
-            let held = cell.live.clone().lock_owned().await;
-            if !matches!(*held, Slot::Retired) {
-                return Some((cell, held));
+            let guard = cell.live.clone().lock_owned().await;
+            if !matches!(*guard, Slot::Retired) {
+                return Some((cell, guard));
             }
         }
     }
 
-    /// Reads a run from the books, if it is not in memory. Gives what waits there without anybody to deal with it.
-    async fn load(&self, key: &Key, held: &mut Held) -> Result<Option<Vec<Taken>>, EngineError> {
-        if matches!(**held, Slot::Loaded(_)) {
+    /// Loads a run from the database unless it is loaded. Returns the deliveries of an ended run that no agent will handle, or
+    /// `None` if there is no such run.
+    async fn load(&self, key: &RunKey, guard: &mut RunGuard) -> Result<Option<Vec<Taken>>, EngineError> {
+        if matches!(**guard, Slot::Loaded(_)) {
             return Ok(Some(Vec::new()));
         }
         let (instance, name) = (key.instance.clone(), key.name.clone());
         let read = self.inner.engine.read(move |view| {
             let caller = Caller::office();
             let Some((run, task)) = view.run(&caller, &instance, &name)? else { return Ok(None) };
-            let mut record = view.run_record(&caller, &run.task, 0, LETTERS)?;
+            let mut record = view.run_record(&caller, &run.task, 0, MESSAGE_PAGE)?;
             while record.more {
                 let from = record.messages.last().map_or(0, |row| row.message.seq + 1);
-                let next = view.run_record(&caller, &run.task, from, LETTERS)?;
+                let next = view.run_record(&caller, &run.task, from, MESSAGE_PAGE)?;
                 record.notes.extend(next.notes.into_iter().filter(|note| note.before >= from));
                 record.messages.extend(next.messages);
                 record.more = next.more;
@@ -349,21 +355,23 @@ impl Runtime {
         let Some((run, task, record)) = read.await? else { return Ok(None) };
         let hosted = self.inner.hosted.load();
         let host = |name: &str| match hosted.agents.get(name) {
-            None => Host::Elsewhere,
-            Some((_, desk)) if desk.driver.is_connected() => Host::Connected,
-            Some(_) => Host::Here,
+            None => AgentHost::Foreign,
+            Some((_, queue)) if queue.driver.is_connected() => AgentHost::OtherDoor,
+            Some(_) => AgentHost::Runtime,
         };
-        let (live, stale) = Live::load(key.clone(), &run, &task, &record, &hosted.swarm.name, host);
-        **held = Slot::Loaded(Box::new(live));
+        let (live, stale) = RunState::load(key.clone(), &run, &task, &record, &hosted.swarm.name, host);
+        **guard = Slot::Loaded(Box::new(live));
         Ok(Some(stale))
     }
 
-    /// Lets go of a run that needs no memory: it has ended or rests, and nobody waits for it.
-    fn retire(&self, cell: &Arc<RunCell>, held: &mut Held) {
-        let Slot::Loaded(live) = &**held else { return };
+    /// Removes a run from memory if it has ended, is paused or waits for another swarm, and no caller waits for its end.
+    fn retire(&self, cell: &Arc<RunCell>, guard: &mut RunGuard) {
+        let Slot::Loaded(live) = &**guard else { return };
         let done = match live.phase {
             RunPhase::Running => live.is_at_rest() && !self.is_ours(live),
-            RunPhase::Paused | RunPhase::Ended => live.seats.values().all(|seat| seat.busy.is_none()),
+            RunPhase::Paused | RunPhase::Ended => {
+                live.agents.values().all(|agent_state| agent_state.busy.is_none())
+            }
         };
         if !done || live.is_awaited() {
             return;
@@ -374,34 +382,34 @@ impl Runtime {
             runs.remove(&live.key);
         }
         drop(runs);
-        **held = Slot::Retired;
+        **guard = Slot::Retired;
     }
 
     /// Whether a run's task belongs to this swarm.
-    fn is_ours(&self, live: &Live) -> bool {
+    fn is_ours(&self, live: &RunState) -> bool {
         let swarm = self.inner.engine.realm().as_str();
         live.owner.rsplit_once('@').is_some_and(|(_, owner)| owner == swarm)
     }
 
-    /// Asks the engine for a step of a run.
+    /// Submits a step of a run.
     async fn advance(&self, step: Advance) -> Result<Advanced, EngineError> {
         self.inner.engine.submit(&Caller::admin(step.agent.clone(), VIA), step).await
     }
 
-    fn note_deadline(&self, live: &Live) {
+    fn note_deadline(&self, live: &RunState) {
         if let Some(deadline) = live.state.deadline {
             lock(&self.inner.deadlines).insert((deadline, live.key.clone()));
         }
     }
 
-    fn forget_deadline(&self, live: &Live) {
+    fn forget_deadline(&self, live: &RunState) {
         if let Some(deadline) = live.state.deadline {
             lock(&self.inner.deadlines).remove(&(deadline, live.key.clone()));
         }
     }
 
     async fn watch_deadlines(self) {
-        let mut tick = tokio::time::interval(TICK);
+        let mut tick = tokio::time::interval(DEADLINE_CHECK_INTERVAL);
         loop {
             tokio::select! {
                 () = self.inner.stop.cancelled() => return,
@@ -422,38 +430,51 @@ impl Runtime {
         }
     }
 
-    /// Whether an instance has tasks under way.
+    /// Whether an instance has open runs.
     pub(crate) fn is_running_for(&self, instance: &str) -> bool {
         lock(&self.inner.runs).has(instance)
     }
 
-    /// A run as the books have it, and its place in memory if it is under way.
+    /// The task and phase of a run in the database, and the run in memory if it is open.
     pub(crate) async fn watch(
         &self,
         instance: &str,
         name: &str,
     ) -> Result<Option<(TaskId, RunPhase, Option<Arc<RunCell>>)>, EngineError> {
-        // In this order: what is written after the cell was found is announced by it.
-        let cell = lock(&self.inner.runs).get(&Key::new(instance, name)).cloned();
+        // Before the read, so that the cell announces everything that the read does not see.
+        let cell = lock(&self.inner.runs).get(&RunKey::new(instance, name)).cloned();
         let (of, called) = (instance.to_owned(), name.to_owned());
         let found = self.inner.engine.read(move |view| view.run(&Caller::office(), &of, &called)).await?;
         Ok(found.map(|(run, _)| (run.task, run.phase, cell)))
     }
 
-    /// Posts to another swarm.
+    /// Posts JSON to another swarm.
     pub(crate) async fn post_to(
         &self,
         url: &str,
         token: &str,
-        body: &serde_json::Value,
+        body: &impl serde::Serialize,
         patience: Duration,
     ) -> Result<posthaste_host::http::outgoing::Answer, posthaste_host::http::outgoing::OutgoingError> {
         self.inner.ways.named.post_json(url, Some(token), body, patience).await
     }
 
-    /// Runs that are in memory, for those who watch over the office.
+    /// Number of runs in memory.
     pub(crate) fn live_count(&self) -> usize {
         lock(&self.inner.runs).len()
+    }
+}
+
+/// Runs a call to its end, also when its future is dropped because the client's connection was cut. A step that was
+/// written but not applied to the run in memory would leave its messages unhandled until a restart.
+async fn uninterrupted<T: Send + 'static>(call: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(call).await {
+        Ok(outcome) => outcome,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The process is ending.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 

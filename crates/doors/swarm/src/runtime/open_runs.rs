@@ -1,26 +1,24 @@
-//! Runs that are in memory, counted by caller: each open run may take turns of the operator's programs and models, so one
-//! caller has a limited number at a time.
+//! Runs in memory, counted by caller. Each may use the operator's programs and models, so their number per caller is limited.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::live::Key;
+use super::run_state::RunKey;
 use super::{RunCell, new_cell};
 
-/// Open runs that one caller may have. More than a busy client asks for at once; the next is refused until one has ended.
-pub(super) const MOST_RUNS: usize = 128;
-/// Open runs that one caller may have for a message of another door to open one more. Lower, because its sender does not
-/// wait for the answer and so is not slowed by it.
-pub(super) const MOST_RUNS_BY_MESSAGE: usize = 32;
+/// Maximum number of open runs of one caller; the next is refused until one has ended.
+pub(super) const MAX_RUNS: usize = 128;
+/// The same for runs that messages of other doors open. Lower, because their senders do not wait for the answer.
+pub(super) const MAX_RUNS_BY_MESSAGE: usize = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct OpenRuns {
-    cells: HashMap<Key, Arc<RunCell>>,
+    cells: HashMap<RunKey, Arc<RunCell>>,
     by_caller: HashMap<Arc<str>, usize>,
 }
 
 impl OpenRuns {
-    pub(super) fn get(&self, key: &Key) -> Option<&Arc<RunCell>> {
+    pub(super) fn get(&self, key: &RunKey) -> Option<&Arc<RunCell>> {
         self.cells.get(key)
     }
 
@@ -33,8 +31,8 @@ impl OpenRuns {
         self.by_caller.contains_key(caller)
     }
 
-    /// The run under a key. A run that is not open counts for its caller from now on; none is opened beyond `most`.
-    pub(super) fn enter(&mut self, key: &Key, most: usize) -> Option<Arc<RunCell>> {
+    /// The run with a key. A run that is not open is opened, unless its caller has `most` open runs.
+    pub(super) fn enter(&mut self, key: &RunKey, most: usize) -> Option<Arc<RunCell>> {
         if let Some(cell) = self.cells.get(key) {
             return Some(cell.clone());
         }
@@ -48,7 +46,7 @@ impl OpenRuns {
         Some(cell)
     }
 
-    pub(super) fn remove(&mut self, key: &Key) {
+    pub(super) fn remove(&mut self, key: &RunKey) {
         if self.cells.remove(key).is_none() {
             return;
         }
@@ -68,7 +66,7 @@ mod tests {
     #[test]
     fn runs_are_counted_by_caller() {
         let mut runs = OpenRuns::default();
-        let key = |caller: &str, n: usize| Key::new(caller, &n.to_string());
+        let key = |caller: &str, n: usize| RunKey::new(caller, &n.to_string());
         assert!((0..3).all(|n| runs.enter(&key("user:ann", n), 3).is_some()));
         assert!(runs.enter(&key("user:ann", 3), 3).is_none(), "one too many");
         assert!(runs.enter(&key("user:ann", 2), 3).is_some(), "one that is open goes on");

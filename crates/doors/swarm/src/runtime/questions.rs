@@ -1,21 +1,21 @@
-//! Questions between the swarms of one task that wait for an answer, in the order in which they were asked. Their order
-//! says who has to act when no agent here has anything left to do: the swarm that was asked last.
+//! Open questions between the swarms of one task, in the order in which they were asked. The swarm that was asked last has to
+//! act when all local agents are idle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use posthaste_wire::mail::split;
 use serde::{Deserialize, Serialize};
 
-/// Open questions that one run keeps; each is a short line in its state, which is written with every step.
-const MOST_OPEN: usize = 256;
+/// Maximum number of open questions of one run; they are part of its state, which is written with every step.
+const MAX_OPEN: usize = 256;
 
 /// A question that waits for its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Question {
-    /// From the agent with this address, of another swarm, to an agent here.
+    /// From the agent with this address, in another swarm, to a local agent.
     From(String),
-    /// From an agent here to an agent of this swarm.
+    /// From a local agent to an agent of the swarm with this name.
     To(String),
 }
 
@@ -23,7 +23,7 @@ enum Question {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Questions {
-    /// Swarms that agents here have written to.
+    /// Swarms that local agents have written to.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     swarms: BTreeSet<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -64,24 +64,24 @@ impl Questions {
     }
 
     fn put(&mut self, question: Question) {
-        if self.open.len() < MOST_OPEN {
+        if self.open.len() < MAX_OPEN {
             self.open.push(question);
         }
     }
 
     /// Whether no further question from another swarm can be kept.
     pub(super) fn is_full(&self) -> bool {
-        self.open.len() >= MOST_OPEN
+        self.open.len() >= MAX_OPEN
     }
 
-    /// Notes that an agent here asks an agent of another swarm.
+    /// A local agent asks an agent of another swarm.
     pub(super) fn ask(&mut self, swarm: &str) {
         self.swarms.insert(swarm.to_owned());
         self.put(Question::To(swarm.to_owned()));
     }
 
-    /// Notes that an agent here tells an agent elsewhere something; that answers its newest question, or else the newest
-    /// of its swarm.
+    /// A local agent sends a remote agent a message that is no question. It answers the agent's newest question, or else the
+    /// newest of the agent's swarm.
     pub(super) fn tell(&mut self, address: &str) {
         let Some(swarm) = split(address).1 else { return };
         self.swarms.insert(swarm.to_owned());
@@ -96,14 +96,14 @@ impl Questions {
         }
     }
 
-    /// Notes that an agent elsewhere asks an agent here.
+    /// A remote agent asks a local agent.
     pub(super) fn asked_by(&mut self, address: &str) {
         self.latest = Some(address.to_owned());
         self.put(Question::From(address.to_owned()));
     }
 
-    /// Notes that an agent elsewhere tells an agent here something; that answers the oldest question to its swarm. What
-    /// answers no question makes its sender the one that a completion is for.
+    /// Another swarm sends a message that is no question. It answers the oldest question to that swarm. If there is none, its
+    /// sender becomes the agent that a completion answers.
     pub(super) fn told_by(&mut self, swarm: &str, address: Option<&str>) {
         let answered = self.forget_one_to(swarm);
         if let Some(address) = address.filter(|_| !answered) {
@@ -111,18 +111,18 @@ impl Questions {
         }
     }
 
-    /// Forgets the oldest question to a swarm, because it was answered or did not arrive. False if there is none.
+    /// Removes the oldest question to a swarm, because it was answered or could not be delivered. False if there is none.
     pub(super) fn forget_one_to(&mut self, swarm: &str) -> bool {
         let at = self.open.iter().position(|one| matches!(one, Question::To(to) if to == swarm));
         at.map(|at| self.open.remove(at)).is_some()
     }
 
-    /// Forgets all open questions: the task has ended.
+    /// Removes all open questions, because the task has ended.
     pub(super) fn close(&mut self) {
         self.open.clear();
     }
 
-    /// Swarms that agents here have written to.
+    /// The swarms that local agents have written to.
     pub(super) fn swarms(&self) -> impl Iterator<Item = &String> {
         self.swarms.iter()
     }
@@ -131,17 +131,17 @@ impl Questions {
         self.swarms.contains(swarm)
     }
 
-    /// Whether an answer from another swarm is to come.
+    /// Whether a question to another swarm is open.
     pub(super) fn awaits_an_answer(&self) -> bool {
         self.open.iter().any(|one| matches!(one, Question::To(_)))
     }
 
-    /// Whether nothing is open in either direction.
+    /// Whether no question is open in either direction.
     pub(super) fn are_settled(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Agents of other swarms that wait for an answer, one for each question, oldest first.
+    /// The remote agents that wait for an answer, one for each question, oldest first.
     pub(super) fn askers(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.open.iter().filter_map(|one| match one {
             Question::From(asker) => Some(asker.as_str()),
@@ -149,8 +149,8 @@ impl Questions {
         })
     }
 
-    /// Agents whose questions came after everything that was asked here, newest first: no answer that is to come can help
-    /// with them.
+    /// The remote agents whose questions came after all open questions of local agents, newest first: no answer that is to come
+    /// can help with them.
     pub(super) fn unanswered(&self) -> Vec<String> {
         let newest = self.open.iter().rev().map_while(|one| match one {
             Question::From(asker) => Some(asker.clone()),
@@ -159,7 +159,7 @@ impl Questions {
         newest.collect()
     }
 
-    /// The agent that a completion is for, when an agent completes with a message of this sender in hand: the sender, if it
+    /// The remote agent that a completion answers when the completing agent handles a message of this sender: the sender, if it
     /// asked; else the newest asker; else the one that wrote last.
     pub(super) fn completed_for(&self, sender: Option<&str>) -> Option<&str> {
         let sender = sender.and_then(|sender| self.askers().find(|asker| *asker == sender));
@@ -213,10 +213,10 @@ mod tests {
     #[test]
     fn open_questions_are_bounded() {
         let mut here = Questions::default();
-        for _ in 0..2 * MOST_OPEN {
+        for _ in 0..2 * MAX_OPEN {
             here.ask("south");
         }
         assert!(here.is_full());
-        assert_eq!(here.open.len(), MOST_OPEN);
+        assert_eq!(here.open.len(), MAX_OPEN);
     }
 }

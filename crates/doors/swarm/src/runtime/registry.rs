@@ -1,5 +1,4 @@
-//! Other swarms: where they are, whether they answer, and which token to show them. The books keep everything but
-//! the tokens (`secrets.rs`).
+//! Other swarms: their addresses, health and tokens. The database keeps everything but the tokens (`secrets.rs`).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,6 +10,7 @@ use posthaste_engine::nouns::{Caller, Json, Millis, Peer, PeerKind, RealmName};
 use posthaste_engine::verbs::peers::{PutPeer, RemovePeer};
 use posthaste_engine::{Engine, EngineError, stamp};
 use posthaste_wire::mail::RegisterRequest;
+use posthaste_wire::mail::answers::PeerCard;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::time::MissedTickBehavior;
@@ -19,14 +19,14 @@ use super::secrets::{Secret, Secrets, env_token, variable};
 use super::{Runtime, lock};
 use posthaste_host::http::outgoing::OutgoingError;
 
-/// How long another swarm may take to say who it is.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often other swarms are asked whether they are well.
-const CHECK_EVERY: Duration = Duration::from_secs(30);
-/// How many of them are asked at once.
-const CHECKS_AT_ONCE: usize = 16;
-/// Other swarms at once.
-const MOST_SWARMS: usize = 10_000;
+/// Time limit of requests for a swarm's card and health.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often the health of other swarms is checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// Maximum number of concurrent health checks.
+const MAX_CONCURRENT_CHECKS: usize = 16;
+/// Maximum number of registered swarms.
+const MAX_SWARMS: usize = 10_000;
 
 /// Another swarm.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Entry {
     secret: Secret,
 }
 
-/// What another swarm says about itself, and what its registration said.
+/// What another swarm's card and its registration say.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct About {
@@ -70,7 +70,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Reads what the books know. What was to be forgotten when the office closed is forgotten now.
+    /// Reads the registered swarms from the database, and removes volatile ones.
     pub(super) async fn open(engine: &Engine, data: &Path) -> Result<Self, EngineError> {
         let secrets = Secrets::new(data, engine.realm());
         let mut entries = HashMap::new();
@@ -83,7 +83,7 @@ impl Registry {
                 entry.secret = secrets.of(&entry.name, &entry.base_url);
                 let given = env_token(&entry.name).is_some();
                 if given && entry.secret.environment {
-                    // As the operator has set it for this start.
+                    // The variable that the operator has set for this start takes precedence.
                     entry.secret.token = None;
                 } else if given {
                     tracing::warn!(
@@ -103,7 +103,7 @@ impl Registry {
     }
 
     fn is_full(&self) -> bool {
-        lock(&self.entries).len() >= MOST_SWARMS
+        lock(&self.entries).len() >= MAX_SWARMS
     }
 
     pub(crate) fn get(&self, swarm: &str) -> Option<Entry> {
@@ -131,7 +131,7 @@ impl Registry {
         matches!((host(one), host(other)), (Some(one), Some(other)) if one == other)
     }
 
-    /// Lets the environment's variable for a swarm go to an address, because the operator named it.
+    /// Allows the environment's token for a swarm to be sent to an address that the operator named.
     pub(crate) fn trust(&self, swarm: &RealmName, base_url: &str) -> std::io::Result<()> {
         let base_url = base_url.trim_end_matches('/');
         let secret = Secret { environment: true, ..self.secrets.of(swarm, base_url) };
@@ -140,7 +140,7 @@ impl Registry {
 }
 
 impl Entry {
-    /// The token to show there.
+    /// The token for requests to the swarm.
     pub(crate) fn token(&self) -> Option<String> {
         self.secret.token_for(&self.name)
     }
@@ -151,8 +151,8 @@ impl Runtime {
         &self.inner.registry
     }
 
-    /// Registers another swarm after asking it who it is. The environment's variables are shown only to swarms that the
-    /// operator registers: anyone else could send them to an address of their own.
+    /// Registers another swarm after reading its card. Tokens of the environment are sent only to swarms that the operator
+    /// registers: other administrators could have them sent to an address of their own.
     pub(crate) async fn register(
         &self,
         request: RegisterRequest,
@@ -165,9 +165,9 @@ impl Runtime {
         }
         let base_url = request.base_url.trim_end_matches('/').to_owned();
         if self.inner.registry.is_full() && !self.inner.registry.knows(&request.name) {
-            return Err(RegisterError::Bad("name", format!("there are {MOST_SWARMS} swarms already")));
+            return Err(RegisterError::Bad("name", format!("there are {MAX_SWARMS} swarms already")));
         }
-        let mut about = self.who_is(&base_url).await?;
+        let mut about = self.read_card(&base_url).await?;
         about.metadata = request.metadata;
         let known = self.inner.registry.get(name.as_str()).filter(|known| known.base_url == base_url);
         let environment = by_operator || known.is_some_and(|known| known.secret.environment);
@@ -185,13 +185,13 @@ impl Runtime {
         {
             tracing::warn!(%error, "the token for another swarm cannot be kept; it is lost at restart");
         }
-        self.write_neighbour(&entry).await?;
+        self.write_peer(&entry).await?;
         self.inner.registry.put(entry);
         self.inner.outbox.notify_one();
         Ok(name.to_string())
     }
 
-    /// Takes up a swarm that somebody wrote into the books by another way than a registration. False if there is none.
+    /// Adds a swarm that was written to the database in another way than by a registration. False if there is none.
     pub(super) async fn adopt(&self, name: &RealmName) -> bool {
         let wanted = name.clone();
         let found = self.inner.engine.read(move |view| view.peer(&Caller::office(), &wanted)).await;
@@ -210,8 +210,8 @@ impl Runtime {
         }
         let base_url = entry.base_url.clone();
         registry.put(entry);
-        let about = self.who_is(&base_url).await;
-        // It may have been forgotten or registered anew meanwhile.
+        let about = self.read_card(&base_url).await;
+        // It may have been removed or registered again meanwhile.
         let mut entries = lock(&registry.entries);
         if let Some(kept) = entries.get_mut(name.as_str()).filter(|kept| kept.base_url == base_url) {
             kept.active = about.is_ok();
@@ -225,10 +225,10 @@ impl Runtime {
         true
     }
 
-    /// What a swarm's root says about it.
-    async fn who_is(&self, base_url: &str) -> Result<About, RegisterError> {
+    /// Reads a swarm's card.
+    async fn read_card(&self, base_url: &str) -> Result<About, RegisterError> {
         let started = Instant::now();
-        let answer = match self.inner.ways.named.get(&format!("{base_url}/"), PATIENCE).await {
+        let answer = match self.inner.ways.named.get(&format!("{base_url}/"), CHECK_TIMEOUT).await {
             Ok(answer) => answer,
             Err(OutgoingError::BadUrl(_)) => {
                 return Err(RegisterError::Bad("base_url", "must be an http or https address".to_owned()));
@@ -243,21 +243,12 @@ impl Runtime {
         }
         let root: Value = serde_json::from_slice(&answer.body)
             .map_err(|_| RegisterError::Unreachable("its answer is not JSON".to_owned()))?;
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let swarm = &root["swarm"];
-        let keywords = swarm["keywords"].as_array().into_iter().flatten().filter_map(text).collect();
-        Ok(About {
-            version: text(&root["protocol_version"]).or(text(&root["version"])).unwrap_or_default(),
-            description: text(&swarm["description"]).unwrap_or_default(),
-            keywords,
-            // Who does not say that it is public is not shown to everybody.
-            public: swarm["public"].as_bool().unwrap_or(false),
-            latency: Some(started.elapsed().as_secs_f64()),
-            metadata: None,
-        })
+        let PeerCard { version, description, keywords, public } = PeerCard::read(&root);
+        let latency = Some(started.elapsed().as_secs_f64());
+        Ok(About { version, description, keywords, public, latency, metadata: None })
     }
 
-    async fn write_neighbour(&self, entry: &Entry) -> Result<(), EngineError> {
+    async fn write_peer(&self, entry: &Entry) -> Result<(), EngineError> {
         let about = serde_json::to_string(&entry.about).ok().and_then(|text| Json::new(text).ok());
         let put = PutPeer {
             name: entry.name.clone(),
@@ -272,18 +263,18 @@ impl Runtime {
         self.inner.engine.submit(&Caller::office(), put).await.map(drop)
     }
 
-    /// Asks the other swarms at once and then from time to time whether they are well.
-    pub(super) async fn watch_neighbours(self) {
-        let mut tick = tokio::time::interval(CHECK_EVERY);
+    /// Checks the health of all swarms, at start and then at intervals.
+    pub(super) async fn watch_peers(self) {
+        let mut tick = tokio::time::interval(CHECK_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = self.inner.stop.cancelled() => return,
                 _ = tick.tick() => {}
             }
-            // One that does not answer must not keep the others from being asked.
+            // Concurrent, so that a swarm that does not answer delays no other check.
             let all = futures_util::stream::iter(self.inner.registry.all());
-            let checked = all.for_each_concurrent(CHECKS_AT_ONCE, |entry| self.check_neighbour(entry));
+            let checked = all.for_each_concurrent(MAX_CONCURRENT_CHECKS, |entry| self.check_peer(entry));
             tokio::select! {
                 () = self.inner.stop.cancelled() => return,
                 () = checked => {}
@@ -291,9 +282,9 @@ impl Runtime {
         }
     }
 
-    async fn check_neighbour(&self, mut entry: Entry) {
+    async fn check_peer(&self, mut entry: Entry) {
         let started = Instant::now();
-        let answer = self.inner.ways.named.get(&format!("{}/health", entry.base_url), PATIENCE).await;
+        let answer = self.inner.ways.named.get(&format!("{}/health", entry.base_url), CHECK_TIMEOUT).await;
         let well = matches!(&answer, Ok(answer) if answer.status.is_success());
         let changed = well != entry.active;
         entry.active = well;
@@ -301,10 +292,10 @@ impl Runtime {
             entry.seen_at = Some(stamp::now());
             entry.about.latency = Some(started.elapsed().as_secs_f64());
         }
-        if changed && let Err(error) = self.write_neighbour(&entry).await {
+        if changed && let Err(error) = self.write_peer(&entry).await {
             tracing::warn!(swarm = %entry.name, %error, "what is known of another swarm cannot be written");
         }
-        // It may have been registered anew meanwhile.
+        // It may have been registered again meanwhile.
         let mut entries = lock(&self.inner.registry.entries);
         if let Some(kept) = entries.get_mut(entry.name.as_str())
             && kept.base_url == entry.base_url
@@ -320,7 +311,7 @@ fn host_of(base_url: &str) -> Option<String> {
     uri.host().map(str::to_ascii_lowercase)
 }
 
-/// A swarm as the books have it, without its token.
+/// A swarm in the database, without its token.
 fn entry(peer: Peer) -> Option<Entry> {
     if peer.kind != PeerKind::Server {
         return None;

@@ -1,8 +1,8 @@
-//! Which token to show another swarm: one that came with its registration, or the operator's environment variable.
+//! Tokens for other swarms: given with the registration, or from the operator's environment.
 //!
-//! Kept in a file that only the server can read, never in the database. Each secret belongs to an address: a swarm that is
-//! registered anew at another address does not inherit what was meant for the first. The environment's variables are the
-//! operator's, so they go only to addresses that the operator registered.
+//! Stored in a file that only the server can read, never in the database. Each token belongs to an address: a swarm that is
+//! registered again at another address does not inherit it. Tokens of the environment are the operator's, so they are sent only
+//! to addresses that the operator registered.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 use posthaste_engine::nouns::RealmName;
 use serde::{Deserialize, Serialize};
 
-/// What may be shown to a swarm at one address.
+/// The token for a swarm at one address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Secret {
     /// The token of its registration.
     pub(super) token: Option<String>,
-    /// Whether the operator registered the address, so that the environment's variable may go there.
+    /// Whether the operator registered the address, so that the environment's token may be sent there.
     pub(super) environment: bool,
 }
 
 impl Secret {
-    /// The token to show to a swarm. The variable is read each time, so that it counts as it is now.
+    /// The token for a swarm. The environment is read each time.
     pub(super) fn token_for(&self, swarm: &RealmName) -> Option<String> {
         let variable = || self.environment.then(|| env_token(swarm)).flatten();
         self.token.clone().or_else(variable)
     }
 }
 
-/// The file, by swarm.
+/// The file: an object with a member for each swarm.
 #[derive(Debug)]
 pub(super) struct Secrets {
     path: PathBuf,
@@ -37,7 +37,7 @@ pub(super) struct Secrets {
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Kept {
-    /// As written before addresses were kept: a token for the address that the database has.
+    /// The form of older versions: a token for the address in the database.
     Token(String),
     For {
         base_url: String,
@@ -53,7 +53,7 @@ impl Secrets {
         Self { path: data.join(format!("swarm-tokens-{realm}.json")) }
     }
 
-    /// What is kept for a swarm at an address.
+    /// The stored token for a swarm at an address.
     pub(super) fn of(&self, swarm: &RealmName, base_url: &str) -> Secret {
         match self.read().remove(swarm.as_str()) {
             Some(Kept::Token(token)) => Secret { token: Some(token), environment: false },
@@ -64,7 +64,7 @@ impl Secrets {
         }
     }
 
-    /// Keeps a secret in the place of what was kept for that swarm.
+    /// Stores a token for a swarm and replaces the previous one.
     pub(super) fn keep(&self, swarm: &RealmName, base_url: &str, secret: &Secret) -> std::io::Result<()> {
         let mut kept = self.read();
         let Secret { token, environment } = secret.clone();

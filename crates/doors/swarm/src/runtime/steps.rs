@@ -1,64 +1,73 @@
-//! A step of a run: drawn up, written down by the engine, and taken over into memory.
+//! A step of a run: prepared, written by the engine, and applied to the run in memory.
 
 use std::sync::Arc;
 
 use posthaste_engine::nouns::{Address, AgentId, Json, Message, RunPhase, Taken};
 use posthaste_engine::verbs::runs::{Advance, Advanced};
 use posthaste_engine::{EngineError, Refusal};
+use posthaste_wire::mail::events::DeliveryFailed;
 use posthaste_wire::mail::{AddressType, MsgType, split};
 use posthaste_wire::mail::{events, subjects};
-use serde_json::json;
 
 use super::definition::Swarm;
-use super::ends::MOST_TROUBLES;
-use super::letters::{Draft, to_mail};
-use super::live::{Incoming, Key, Live, Note, ToolCall};
+use super::finish::MAX_TROUBLES;
+use super::messages::{MessageDraft, to_mail};
+use super::run_state::{Note, QueuedMessage, RunKey, RunState, ToolCall};
 use super::{RunCell, Runtime, Slot};
 
-/// Part of a step that has been prepared: who moves, with what in hand, and what is to be written down.
+/// A step before it is written: the agent, the message that it handled, and what results from that.
 #[derive(Debug, Default)]
-pub(super) struct Move {
+pub(super) struct StepDraft {
     pub(super) agent: String,
-    pub(super) in_hand: Option<Incoming>,
+    pub(super) in_hand: Option<QueuedMessage>,
     pub(super) forget: bool,
     pub(super) note: Note,
     pub(super) calls: Vec<ToolCall>,
-    pub(super) drafts: Vec<Draft>,
+    pub(super) drafts: Vec<MessageDraft>,
 }
 
-/// How a step leaves the run.
+/// How a step changes the run as a whole.
 #[derive(Debug, Default)]
-pub(super) struct Ending {
+pub(super) struct StepEnd {
     pub(super) phase: Option<RunPhase>,
     pub(super) result: Option<Json>,
-    /// What nobody will deal with any more.
+    /// Messages that no agent will handle any more.
     pub(super) gave_up: Vec<Taken>,
 }
 
 impl Runtime {
-    /// What the engine is asked for, for a step that has been prepared.
-    pub(super) fn draw_up(&self, live: &mut Live, swarm: &Swarm, mv: &mut Move, ending: Ending) -> Advance {
-        let drafts = std::mem::take(&mut mv.drafts);
+    /// The command for a step. Updates the open questions by what the step sends.
+    pub(super) fn build_step(
+        &self,
+        live: &mut RunState,
+        swarm: &Swarm,
+        draft_step: &mut StepDraft,
+        ending: StepEnd,
+    ) -> Advance {
+        let drafts = std::mem::take(&mut draft_step.drafts);
         for draft in &drafts {
             note_remote(live, draft, &swarm.name);
         }
-        let mover = AgentId::new(&mv.agent).unwrap_or_else(|_| AgentId::office());
-        let in_hand = mv.in_hand.as_ref();
-        mv.note.took = in_hand.map(|incoming| incoming.id);
-        let empty = mv.note.events.is_empty() && mv.note.results.is_empty();
-        let mut letters = drafts.into_iter().map(|draft| draft.into_letter(swarm)).collect();
-        live.answer_letter(&mut letters);
+        let mover = AgentId::new(&draft_step.agent).unwrap_or_else(|_| AgentId::office());
+        let in_hand = draft_step.in_hand.as_ref();
+        draft_step.note.took = in_hand.map(|queued| queued.id);
+        let empty = draft_step.note.events.is_empty() && draft_step.note.results.is_empty();
+        let mut messages = drafts.into_iter().map(|draft| draft.into_message(swarm)).collect();
+        live.answer_source(&mut messages);
+        if ending.result.is_some() {
+            live.state.questions.close();
+        }
         Advance {
             took: in_hand
-                .map(|incoming| Taken { agent: mover.clone(), message: incoming.id })
+                .map(|queued| Taken { agent: mover.clone(), message: queued.id })
                 .into_iter()
                 .collect(),
             agent: mover,
-            forget: mv.forget,
+            forget: draft_step.forget,
             gave_up: ending.gave_up,
-            note: if empty { None } else { mv.note.to_json() },
-            messages: letters,
-            steps: in_hand.map_or(0, |incoming| u32::from(incoming.counts())),
+            note: if empty { None } else { draft_step.note.to_json() },
+            messages: messages,
+            steps: in_hand.map_or(0, |queued| u32::from(queued.counts())),
             phase: ending.phase,
             result: ending.result,
             state: live.state_json(),
@@ -66,30 +75,31 @@ impl Runtime {
         }
     }
 
-    /// Writes a step down. Nothing if it was too late for it.
+    /// Writes a step and applies it. `None` if it was too late for it, or if it could not be written.
     pub(super) async fn step(
         &self,
         cell: &Arc<RunCell>,
-        live: &mut Live,
-        mut mv: Move,
-        ending: Ending,
+        live: &mut RunState,
+        mut draft_step: StepDraft,
+        ending: StepEnd,
     ) -> Option<Advanced> {
-        let asked = live.state.letter.clone();
-        let step = self.draw_up(live, &self.swarm(), &mut mv, ending);
-        let Move { agent, in_hand, forget, note, calls, drafts: _ } = mv;
+        let before = (live.state.source.clone(), live.state.questions.clone());
+        let step = self.build_step(live, &self.swarm(), &mut draft_step, ending);
+        let StepDraft { agent, in_hand, forget, note, calls, drafts: _ } = draft_step;
         let advanced = self.advance(step).await;
         if advanced.is_err() {
-            live.state.letter = asked;
+            // Nothing was sent, so nothing was asked or answered.
+            (live.state.source, live.state.questions) = before;
         }
-        if let Some(seat) = live.seats.get_mut(&agent)
-            && seat.busy == in_hand.as_ref().map(|incoming| incoming.id)
+        if let Some(agent_state) = live.agents.get_mut(&agent)
+            && agent_state.busy == in_hand.as_ref().map(|queued| queued.id)
         {
-            seat.busy = None;
+            agent_state.busy = None;
         }
         match advanced {
             Ok(advanced) => {
-                if let Some(incoming) = in_hand {
-                    live.dealt_with(&agent, incoming, forget, calls, note.results);
+                if let Some(queued) = in_hand {
+                    live.add_turn(&agent, queued, forget, calls, note.results);
                 }
                 self.settle(cell, live, &advanced);
                 Some(advanced)
@@ -99,7 +109,7 @@ impl Runtime {
                 None
             }
             Err(EngineError::Refused(refusal)) => {
-                // Whatever it was, the agent can be told; the letter itself stays where it is until then.
+                // The agent is told; the message that it handled stays unhandled until that is written.
                 tracing::warn!(task = %live.task, agent, %refusal, "a step was refused");
                 self.after_refusal(cell, live, &agent, in_hand, &refusal).await
             }
@@ -110,28 +120,28 @@ impl Runtime {
         }
     }
 
-    /// Tells an agent that what it wanted sent was refused as a whole, for instance because it is too large.
+    /// Tells an agent that its step was refused as a whole, for instance because it is too large.
     async fn after_refusal(
         &self,
         cell: &Arc<RunCell>,
-        live: &mut Live,
+        live: &mut RunState,
         agent: &str,
-        in_hand: Option<Incoming>,
+        in_hand: Option<QueuedMessage>,
         refusal: &Refusal,
     ) -> Option<Advanced> {
         let swarm = self.swarm();
         let mover = AgentId::new(agent).unwrap_or_else(|_| AgentId::office());
         live.state.troubles += 1;
-        let ends = live.state.troubles > MOST_TROUBLES || swarm.agent(agent).is_none();
+        let ends = live.state.troubles > MAX_TROUBLES || swarm.agent(agent).is_none();
         let mut draft = match ends {
-            true => Draft::system(
+            true => MessageDraft::system(
                 &swarm.name,
                 MsgType::BroadcastComplete,
                 &["all"],
                 subjects::TASK_ERROR,
                 refusal.to_string(),
             ),
-            false => Draft::system(
+            false => MessageDraft::system(
                 &swarm.name,
                 MsgType::Response,
                 &[agent],
@@ -146,12 +156,12 @@ impl Runtime {
             live.state.questions.close();
         }
         let drafts = std::iter::once(draft).chain(notices);
-        let mut letters = drafts.map(|draft| draft.into_letter(&swarm)).collect();
-        live.answer_letter(&mut letters);
+        let mut messages = drafts.map(|draft| draft.into_message(&swarm)).collect();
+        live.answer_source(&mut messages);
         let step = Advance {
             took: in_hand.iter().map(|one| Taken { agent: mover.clone(), message: one.id }).collect(),
             agent: mover,
-            messages: letters,
+            messages: messages,
             phase: ends.then_some(RunPhase::Ended),
             state: live.state_json(),
             ..step_of(&live.key)
@@ -164,8 +174,8 @@ impl Runtime {
         Some(advanced)
     }
 
-    /// Takes what was written down over into memory.
-    pub(super) fn settle(&self, cell: &Arc<RunCell>, live: &mut Live, advanced: &Advanced) {
+    /// Applies a written step to the run in memory.
+    pub(super) fn settle(&self, cell: &Arc<RunCell>, live: &mut RunState, advanced: &Advanced) {
         let hosted = self.inner.hosted.load();
         live.task = advanced.run.task.clone();
         live.phase = advanced.run.phase;
@@ -181,16 +191,16 @@ impl Runtime {
             let mail = Arc::new(to_mail(message, &live.key.name, &hosted.swarm.name));
             for agent in agents {
                 if hosted.is_connected(agent.as_str()) {
-                    live.seats.entry(agent.to_string()).or_default().unanswered += 1;
+                    live.agents.entry(agent.to_string()).or_default().unanswered += 1;
                 } else if hosted.agents.contains_key(agent.as_str()) {
-                    live.enqueue(agent.as_str(), Incoming::of(message, mail.clone()));
+                    live.enqueue(agent.as_str(), QueuedMessage::of(message, mail.clone()));
                 }
             }
         }
         cell.news.send_replace(last);
     }
 
-    /// Tells an agent that its letter did not reach another swarm.
+    /// Tells an agent that its message did not reach another swarm.
     pub(super) async fn undelivered(
         &self,
         instance: &str,
@@ -200,42 +210,48 @@ impl Runtime {
         why: &str,
     ) {
         let sender = message.from.as_str();
-        let key = super::Key::new(instance, task);
-        let (cell, mut held) = self.hold(&key).await;
-        if !matches!(self.load(&key, &mut held).await, Ok(Some(_))) {
-            if let Slot::Empty = *held {
+        let key = super::RunKey::new(instance, task);
+        let (cell, mut guard) = self.hold(&key).await;
+        if !matches!(self.load(&key, &mut guard).await, Ok(Some(_))) {
+            if let Slot::Empty = *guard {
                 super::lock(&self.inner.runs).remove(&key);
-                *held = Slot::Retired;
+                *guard = Slot::Retired;
             }
             return;
         }
-        let Slot::Loaded(live) = &mut *held else { return };
+        let Slot::Loaded(live) = &mut *guard else { return };
         if live.phase != RunPhase::Ended {
             if MsgType::parse(&message.kind).is_some_and(is_question) {
                 live.state.questions.forget_one_to(swarm);
             }
             let own = self.swarm();
-            let mut mv = Move::default();
-            mv.note.tell(
+            let mut draft_step = StepDraft::default();
+            draft_step.note.add_event(
                 events::INTERSWARM_ERROR,
                 format!("a message did not reach {swarm}"),
-                json!({ "swarm": swarm, "error": why }),
+                DeliveryFailed { swarm: swarm.to_owned(), error: why.to_owned() },
             );
             if own.agent(sender).is_some() {
                 let text = format!("your message did not reach the swarm {swarm}: {why}");
                 let kind = MsgType::Response;
-                mv.drafts.push(Draft::system(&own.name, kind, &[sender], subjects::ROUTER_ERROR, text));
+                draft_step.drafts.push(MessageDraft::system(
+                    &own.name,
+                    kind,
+                    &[sender],
+                    subjects::ROUTER_ERROR,
+                    text,
+                ));
             }
-            self.step(&cell, live, mv, Ending::default()).await;
-            self.pump_all(&cell, live);
-            self.rest(&cell, live).await;
+            self.step(&cell, live, draft_step, StepEnd::default()).await;
+            self.start_turns(&cell, live);
+            self.check_idle(&cell, live).await;
         }
-        self.retire(&cell, &mut held);
+        self.retire(&cell, &mut guard);
     }
 }
 
-/// Keeps count of what other swarms were asked and told.
-fn note_remote(live: &mut Live, draft: &Draft, own: &str) {
+/// Updates the open questions by a message that is sent to other swarms.
+fn note_remote(live: &mut RunState, draft: &MessageDraft, own: &str) {
     if draft.extra.notice {
         return;
     }
@@ -251,13 +267,13 @@ fn note_remote(live: &mut Live, draft: &Draft, own: &str) {
     }
 }
 
-/// Whether a message of this kind wants an answer.
+/// Whether a message of this kind expects an answer.
 pub(super) fn is_question(kind: MsgType) -> bool {
     matches!(kind, MsgType::Request | MsgType::Interrupt)
 }
 
-/// A step of a run that does nothing yet.
-pub(super) fn step_of(key: &Key) -> Advance {
+/// An empty step of a run.
+pub(super) fn step_of(key: &RunKey) -> Advance {
     Advance {
         instance: key.instance.to_string(),
         name: key.name.to_string(),
@@ -273,6 +289,5 @@ pub(super) fn step_of(key: &Key) -> Advance {
         result: None,
         state: None,
         contributors: Vec::new(),
-        then: Vec::new(),
     }
 }

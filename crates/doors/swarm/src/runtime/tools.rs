@@ -1,61 +1,64 @@
-//! From what an agent calls to what is sent: the protocol's tools, actions, breakpoints, and what the system says to
-//! calls that cannot be carried out.
+//! Turns the calls of an agent's reply into messages and events: the protocol's tools, actions, breakpoints, and system messages
+//! about calls that cannot be carried out.
 
 use posthaste_engine::nouns::RealmName;
-use posthaste_wire::mail::tools::{self, Call};
+use posthaste_wire::mail::events::{
+    self, ActionEnded, ActionRefused, CallNamed, NoDetails, Reason, ToolCalled,
+};
+use posthaste_wire::mail::subjects;
+use posthaste_wire::mail::tools::{self, Call, FunctionCall};
 use posthaste_wire::mail::{AddressType, MailAddress, MailMessage, MsgType, split};
-use posthaste_wire::mail::{events, subjects};
-use serde_json::{Value, json};
 
-use super::definition::{AgentDefinition, Swarm};
-use super::letters::{Draft, Extra};
-use super::live::{Live, Note, ToolCall, ToolResult};
+use super::definition::Swarm;
+use super::messages::{MessageDraft, MessageMeta};
+use super::run_state::{Note, RunState, ToolCall, ToolResult};
+use posthaste_wire::mail::definition::AgentDefinition;
 
-/// What an agent's reply comes to.
+/// The result of an agent's reply.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) note: Note,
-    pub(crate) drafts: Vec<Draft>,
-    /// What the task ends with.
+    pub(crate) drafts: Vec<MessageDraft>,
+    /// The text that the task is completed with.
     pub(crate) complete: Option<String>,
     /// An answer to the user that ends a task of one question.
-    pub(crate) answer: Option<Draft>,
-    /// Calls whose results come from outside.
+    pub(crate) answer: Option<MessageDraft>,
+    /// Calls whose results the user is asked for.
     pub(crate) breakpoint: Vec<ToolCall>,
-    /// Whether the broadcast in hand is not to be remembered.
+    /// Whether the handled broadcast is left out of the agent's history.
     pub(crate) forget: bool,
-    /// Whether the system had to say something.
+    /// Number of system messages about mistakes in the reply.
     pub(crate) troubles: u32,
 }
 
-/// What a reply is judged by.
-pub(crate) struct Judge<'a> {
+/// What a reply is planned with.
+pub(crate) struct ReplyPlanner<'a> {
     pub(crate) swarm: &'a Swarm,
     pub(crate) agent: &'a AgentDefinition,
-    pub(crate) live: &'a Live,
+    pub(crate) live: &'a RunState,
     pub(crate) in_hand: &'a MailMessage,
     /// Whether a swarm is registered.
     pub(crate) knows_swarm: &'a dyn Fn(&str) -> bool,
 }
 
-/// An action's result, as the runtime got it before the reply is judged.
+/// Results of the reply's actions, by call id.
 pub(crate) type ActionResults = std::collections::HashMap<String, Result<String, String>>;
 
-impl Judge<'_> {
-    /// Judges all calls of a reply, in order.
-    pub(crate) fn judge(&self, calls: &[ToolCall], text: Option<&str>, actions: &ActionResults) -> Plan {
+impl ReplyPlanner<'_> {
+    /// Plans all calls of a reply, in order.
+    pub(crate) fn plan(&self, calls: &[ToolCall], text: Option<&str>, actions: &ActionResults) -> Plan {
         let mut plan = Plan::default();
         for call in calls {
-            plan.note.tell(
+            plan.note.add_event(
                 events::TOOL_CALL,
                 format!("agent {} called {}", self.agent.name, call.tool),
-                json!({ "tool_name": call.tool, "tool_args": call.args, "tool_call_id": call.call_id }),
+                called(call),
             );
             if plan.complete.is_some() || plan.answer.is_some() {
                 self.after_the_end(&mut plan, call);
                 continue;
             }
-            if self.judge_one(&mut plan, call, actions) == Flow::End {
+            if self.plan_one(&mut plan, call, actions) == Flow::End {
                 break;
             }
         }
@@ -64,33 +67,32 @@ impl Judge<'_> {
                 Some(text) if !text.is_empty() => "only text was written",
                 _ => "nothing was called",
             };
-            self.trouble(
+            self.add_error(
                 &mut plan,
                 None,
                 subjects::TOOL_CALL_ERROR,
                 format!("no tool was called ({said}), so the task would stand still; call one of your tools"),
             );
         }
-        // The tiers decide in which order letters of one reply are handed out.
+        // Messages of one reply are delivered in the order of their tiers.
         plan.drafts.sort_by_key(|draft| draft.priority().tier());
         plan
     }
 
     fn after_the_end(&self, plan: &mut Plan, call: &ToolCall) {
         if call.tool == "task_complete" {
-            let details = json!({ "tool_call_id": call.call_id });
-            plan.note.tell(events::TASK_COMPLETE_DUPLICATE, "the task is complete already", details);
+            let details = CallNamed { tool_call_id: call.call_id.clone() };
+            plan.note.add_event(events::TASK_COMPLETE_DUPLICATE, "the task is complete already", details);
         }
         confirm(plan, call, "ignored: the task is complete");
     }
 
-    fn judge_one(&self, plan: &mut Plan, call: &ToolCall, actions: &ActionResults) -> Flow {
+    fn plan_one(&self, plan: &mut Plan, call: &ToolCall, actions: &ActionResults) -> Flow {
         let granted = self.agent.actions.contains(&call.tool);
-        // Nothing is carried out here for them, so anybody may call them.
+        // The runtime carries out nothing for them, so every agent may call them.
         if self.swarm.is_breakpoint(&call.tool) {
-            let details =
-                json!({ "tool_name": call.tool, "tool_args": call.args, "tool_call_id": call.call_id });
-            plan.note.tell(
+            let details = called(call);
+            plan.note.add_event(
                 events::BREAKPOINT,
                 format!("{} waits for a result from outside", call.tool),
                 details,
@@ -106,13 +108,13 @@ impl Judge<'_> {
             }
             Err(error) => {
                 let why = format!("{}: {error}", call.tool);
-                self.trouble(plan, Some(call), subjects::TOOL_CALL_ERROR, why);
+                self.add_error(plan, Some(call), subjects::TOOL_CALL_ERROR, why);
                 return Flow::Go;
             }
         };
         if self.excluded(&call.tool) {
             let why = format!("{} is not among your tools", call.tool);
-            self.trouble(plan, Some(call), subjects::TOOL_CALL_ERROR, why);
+            self.add_error(plan, Some(call), subjects::TOOL_CALL_ERROR, why);
             return Flow::Go;
         }
         match read {
@@ -123,8 +125,8 @@ impl Judge<'_> {
             Call::Complete { finish_message } => self.complete(plan, call, finish_message),
             Call::Acknowledge { note: _ } | Call::Ignore { .. } => self.note_broadcast(plan, call, read),
             Call::Await { reason } => {
-                let details = json!({ "reason": reason });
-                plan.note.tell(
+                let details = Reason { reason };
+                plan.note.add_event(
                     events::AWAIT_MESSAGE,
                     format!("agent {} waits for a message", self.agent.name),
                     details,
@@ -133,22 +135,27 @@ impl Judge<'_> {
                 if sent || !plan.breakpoint.is_empty() || self.live.awaits_something(&self.agent.name) {
                     confirm(plan, call, "waiting");
                 } else {
-                    let why =
-                        "await_message: no message can come, because nobody has anything to do in this task";
-                    self.trouble(plan, Some(call), subjects::TOOL_CALL_ERROR, why.to_owned());
+                    let why = "await_message: no message can come, because no other agent has anything to do in this task";
+                    self.add_error(plan, Some(call), subjects::TOOL_CALL_ERROR, why.to_owned());
                 }
                 return Flow::End;
             }
             Call::Help { summary, identity, tools, full } => {
                 let text = self.help(summary, identity, &tools, full);
-                plan.note.tell(
+                plan.note.add_event(
                     events::HELP_CALLED,
                     format!("agent {} asked for help", self.agent.name),
-                    json!({}),
+                    NoDetails {},
                 );
                 let to = [self.agent.name.as_str()];
                 let kind = MsgType::Response;
-                plan.drafts.push(Draft::system(&self.swarm.name, kind, &to, subjects::HELP, text.clone()));
+                plan.drafts.push(MessageDraft::system(
+                    &self.swarm.name,
+                    kind,
+                    &to,
+                    subjects::HELP,
+                    text.clone(),
+                ));
                 plan.note.results.push(ToolResult {
                     call_id: call.call_id.clone(),
                     content: text,
@@ -159,7 +166,7 @@ impl Judge<'_> {
         Flow::Go
     }
 
-    /// Tools that everybody has unless they are taken away; leading ones are checked where they are used.
+    /// Whether a tool is taken away from the agent. Tools of supervisors are checked where they are used.
     fn excluded(&self, tool: &str) -> bool {
         let among = |list: &[String]| list.iter().any(|name| name == tool);
         among(&self.swarm.exclude_tools) || among(&self.agent.exclude_tools)
@@ -179,7 +186,7 @@ impl Judge<'_> {
         }
         let recipient = match self.reach(target) {
             Ok(recipient) => recipient,
-            Err((about, why)) => return self.trouble(plan, Some(call), about, why),
+            Err((about, why)) => return self.add_error(plan, Some(call), about, why),
         };
         let answered = (kind == MsgType::Response).then(|| self.live.request_of(&self.agent.name, target));
         let here = match split(&recipient.address) {
@@ -188,13 +195,13 @@ impl Judge<'_> {
         };
         let sender = MailAddress::agent(&self.agent.name);
         let own_id = answered.flatten();
-        let (extra, key) = (Extra::default(), None);
+        let (extra, key) = (MessageMeta::default(), None);
         let recipients = vec![recipient];
-        plan.drafts.push(Draft { kind, sender, recipients, here, subject, body, own_id, key, extra });
+        plan.drafts.push(MessageDraft { kind, sender, recipients, here, subject, body, own_id, key, extra });
         confirm(plan, call, "sent");
     }
 
-    /// The address of somebody whom the agent may write to.
+    /// The address of a recipient that the agent may write to.
     fn reach(&self, target: &str) -> Result<MailAddress, (&'static str, String)> {
         let (name, elsewhere) = match split(target) {
             (name, Some(swarm)) if swarm == self.swarm.name => (name, None),
@@ -240,13 +247,13 @@ impl Judge<'_> {
     ) {
         if !self.live.state.direct || kind != MsgType::Response {
             let why = "users get what `task_complete` says; answer the agent that asked you instead";
-            return self.trouble(plan, Some(call), subjects::IMPROPER_RESPONSE, why.to_owned());
+            return self.add_error(plan, Some(call), subjects::IMPROPER_RESPONSE, why.to_owned());
         }
         let address_type = match self.live.owner.starts_with("admin:") {
             true => AddressType::Admin,
             false => AddressType::User,
         };
-        plan.answer = Some(Draft {
+        plan.answer = Some(MessageDraft {
             kind,
             sender: MailAddress::agent(&self.agent.name),
             recipients: vec![MailAddress { address_type, address: target.to_owned() }],
@@ -255,19 +262,19 @@ impl Judge<'_> {
             body,
             own_id: self.live.request_of(&self.agent.name, target),
             key: None,
-            extra: Extra::default(),
+            extra: MessageMeta::default(),
         });
         confirm(plan, call, "sent");
     }
 
     fn broadcast(&self, plan: &mut Plan, call: &ToolCall, targets: &[String], subject: String, body: String) {
-        let everybody = targets.is_empty() || targets.iter().any(|target| target == "all");
-        let (recipients, here) = if everybody {
+        let all = targets.is_empty() || targets.iter().any(|target| target == "all");
+        let (recipients, here) = if all {
             let others = self.swarm.agents.iter().map(|agent| agent.name.clone());
             let others: Vec<String> = others.filter(|name| *name != self.agent.name).collect();
             if others.is_empty() {
-                let why = "send_broadcast: there is nobody else in this swarm".to_owned();
-                return self.trouble(plan, Some(call), subjects::INVALID_RECIPIENT, why);
+                let why = "send_broadcast: there is no other agent in this swarm".to_owned();
+                return self.add_error(plan, Some(call), subjects::INVALID_RECIPIENT, why);
             }
             (vec![MailAddress::all()], others)
         } else {
@@ -276,14 +283,14 @@ impl Judge<'_> {
                 match self.reach(target) {
                     Ok(recipient) if recipients.contains(&recipient) => {}
                     Ok(recipient) => recipients.push(recipient),
-                    Err((about, why)) => return self.trouble(plan, Some(call), about, why),
+                    Err((about, why)) => return self.add_error(plan, Some(call), about, why),
                 }
             }
             let local = |address: &MailAddress| split(&address.address).1.is_none();
             let here = recipients.iter().filter(|a| local(a)).map(|a| a.address.clone()).collect();
             (recipients, here)
         };
-        plan.drafts.push(Draft {
+        plan.drafts.push(MessageDraft {
             kind: MsgType::Broadcast,
             sender: MailAddress::agent(&self.agent.name),
             recipients,
@@ -292,7 +299,7 @@ impl Judge<'_> {
             body,
             own_id: None,
             key: None,
-            extra: Extra::default(),
+            extra: MessageMeta::default(),
         });
         confirm(plan, call, "sent");
     }
@@ -301,12 +308,12 @@ impl Judge<'_> {
         if !self.agent.can_complete_tasks {
             let why =
                 "task_complete: only supervisors complete tasks; answer the agent that asked you".to_owned();
-            return self.trouble(plan, Some(call), subjects::TOOL_CALL_ERROR, why);
+            return self.add_error(plan, Some(call), subjects::TOOL_CALL_ERROR, why);
         }
-        plan.note.tell(
+        plan.note.add_event(
             events::TASK_COMPLETE_CALL,
             format!("agent {} completed the task", self.agent.name),
-            json!({ "tool_call_id": call.call_id }),
+            CallNamed { tool_call_id: call.call_id.clone() },
         );
         plan.complete = Some(finish_message);
         confirm(plan, call, "the task is complete");
@@ -315,52 +322,52 @@ impl Judge<'_> {
     fn note_broadcast(&self, plan: &mut Plan, call: &ToolCall, read: Call) {
         if self.in_hand.msg_type != MsgType::Broadcast {
             let why = format!("{}: what you were handed is no broadcast", call.tool);
-            return self.trouble(plan, Some(call), subjects::TOOL_CALL_ERROR, why);
+            return self.add_error(plan, Some(call), subjects::TOOL_CALL_ERROR, why);
         }
         if let Call::Ignore { reason } = read {
             plan.forget = true;
-            let details = json!({ "reason": reason });
+            let details = Reason { reason };
             let what = format!("agent {} ignored a broadcast", self.agent.name);
-            plan.note.tell(events::BROADCAST_IGNORED, what, details);
+            plan.note.add_event(events::BROADCAST_IGNORED, what, details);
         }
         confirm(plan, call, "noted");
     }
 
     fn action(&self, plan: &mut Plan, call: &ToolCall, granted: bool, actions: &ActionResults) {
-        let details = json!({ "tool_name": call.tool, "tool_call_id": call.call_id });
+        let details = || ActionRefused { tool_name: call.tool.clone(), tool_call_id: call.call_id.clone() };
         let Some(result) = actions.get(&call.call_id).filter(|_| granted) else {
             let why = match self.swarm.action(&call.tool) {
                 Some(_) => format!("the action {:?} is not granted to you", call.tool),
                 None => format!("there is no tool or action {:?}", call.tool),
             };
-            plan.note.tell(events::ACTION_ERROR, why.clone(), details);
-            return self.trouble(plan, Some(call), subjects::ACTION_ERROR, why);
+            plan.note.add_event(events::ACTION_ERROR, why.clone(), details());
+            return self.add_error(plan, Some(call), subjects::ACTION_ERROR, why);
         };
-        let arguments =
-            json!({ "tool_name": call.tool, "tool_args": call.args, "tool_call_id": call.call_id });
-        plan.note.tell(events::ACTION_CALL, format!("action {} was called", call.tool), arguments);
+        let arguments = called(call);
+        plan.note.add_event(events::ACTION_CALL, format!("action {} was called", call.tool), arguments);
         let content = match result {
             Ok(text) => format!("SUCCESS: {text}"),
             Err(why) => format!("ERROR: {why}"),
         };
-        let outcome = json!({ "tool_name": call.tool, "tool_call_id": call.call_id, "result": content });
-        plan.note.tell(events::ACTION_COMPLETE, format!("action {} has ended", call.tool), outcome);
+        let ActionRefused { tool_name, tool_call_id } = details();
+        let outcome = ActionEnded { tool_name, tool_call_id, result: content.clone() };
+        plan.note.add_event(events::ACTION_COMPLETE, format!("action {} has ended", call.tool), outcome);
         let to = [self.agent.name.as_str()];
         let body = format!("the action {} has ended: {content}", call.tool);
         let kind = MsgType::Broadcast;
-        plan.drafts.push(Draft::system(&self.swarm.name, kind, &to, subjects::ACTION_COMPLETE, body));
+        plan.drafts.push(MessageDraft::system(&self.swarm.name, kind, &to, subjects::ACTION_COMPLETE, body));
         plan.note.results.push(ToolResult { call_id: call.call_id.clone(), content, shown: true });
     }
 
-    /// Has the system tell the agent what was wrong.
-    fn trouble(&self, plan: &mut Plan, call: Option<&ToolCall>, subject: &str, why: String) {
+    /// Adds a system message about a mistake.
+    fn add_error(&self, plan: &mut Plan, call: Option<&ToolCall>, subject: &str, why: String) {
         plan.troubles += 1;
         if let Some(call) = call {
             let content = format!("ERROR: {why}");
             plan.note.results.push(ToolResult { call_id: call.call_id.clone(), content, shown: false });
         }
         let to = [self.agent.name.as_str()];
-        plan.drafts.push(Draft::system(&self.swarm.name, MsgType::Response, &to, subject, why));
+        plan.drafts.push(MessageDraft::system(&self.swarm.name, MsgType::Response, &to, subject, why));
     }
 
     fn help(&self, summary: bool, identity: bool, asked: &[String], full: bool) -> String {
@@ -393,7 +400,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether later calls of the same reply are looked at.
+/// Whether later calls of the same reply are handled.
 #[derive(PartialEq, Eq)]
 enum Flow {
     Go,
@@ -405,17 +412,24 @@ fn confirm(plan: &mut Plan, call: &ToolCall, word: &str) {
     plan.note.results.push(ToolResult { call_id: call.call_id.clone(), content, shown: false });
 }
 
-/// The calls that the user is asked to answer, in the form the reference's clients expect.
+/// The breakpoint calls, in the form that the reference's clients expect.
 pub(crate) fn breakpoint_body(calls: &[ToolCall]) -> String {
-    let shape = |call: &ToolCall| {
-        json!({
-            "arguments": call.args.to_string(),
-            "call_id": call.call_id,
-            "name": call.tool,
-            "type": "function_call",
-            "id": format!("fc_{}", call.call_id),
-            "status": "completed",
-        })
+    let form = |call: &ToolCall| FunctionCall {
+        arguments: call.args.to_string(),
+        call_id: call.call_id.clone(),
+        name: call.tool.clone(),
+        kind: "function_call".to_owned(),
+        id: format!("fc_{}", call.call_id),
+        status: "completed".to_owned(),
     };
-    Value::Array(calls.iter().map(shape).collect()).to_string()
+    serde_json::to_string(&calls.iter().map(form).collect::<Vec<_>>()).unwrap_or_default()
+}
+
+/// The details of an event about a call.
+fn called(call: &ToolCall) -> ToolCalled {
+    ToolCalled {
+        tool_name: call.tool.clone(),
+        tool_args: call.args.clone(),
+        tool_call_id: call.call_id.clone(),
+    }
 }

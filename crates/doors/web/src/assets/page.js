@@ -54,7 +54,7 @@
     return true;
   };
   const markRead = async (form) => {
-    const id = new FormData(form).get('letter');
+    const id = new FormData(form).get('message');
     const answer = await fetch(form.action, { method: 'POST', body: new URLSearchParams(new FormData(form)), redirect: 'manual' });
     if (answer.type !== 'opaqueredirect' && !answer.ok) return;
     form.remove();
@@ -66,17 +66,17 @@
     if (event.target.closest('[data-keys]')) { $('#keys').showModal(); return; }
     if (!link) return;
     if (link.hasAttribute('data-close')) { event.preventDefault(); shut(); return; }
-    const letter = link.dataset.letter;
-    if (!link.hasAttribute('data-drawer') && !letter) return;
+    const message = link.dataset.message;
+    if (!link.hasAttribute('data-drawer') && !message) return;
     event.preventDefault();
     opener = link;
-    const address = new URL(letter ? location.href : (link.href.baseVal === undefined ? link.href : link.href.baseVal), location.href);
-    if (letter) address.searchParams.set('letter', letter);
+    const address = new URL(message ? location.href : (link.href.baseVal === undefined ? link.href : link.href.baseVal), location.href);
+    if (message) address.searchParams.set('message', message);
     show(address.href, true).catch(() => { location.href = address.href; });
   });
   addEventListener('popstate', () => { if (!location.hash) show(location.href, false).catch(() => location.reload()); });
 
-  // Parts that grow old are fetched again, unless somebody is at work in them.
+  // Parts with data-refresh are fetched again, unless they are in use.
   const busy = (part) => document.hidden || part.contains(document.activeElement) && /INPUT|TEXTAREA|SELECT/.test(document.activeElement.tagName) || $('details.me[open], details.realms[open]') || $('.row.at', part);
   for (const part of $$('[data-refresh]')) {
     const places = $$('[data-refresh]');
@@ -98,11 +98,11 @@
     } catch {
       const pill = $('#pill');
       pill.className = 'pill danger';
-      pill.textContent = 'no answer from the office';
+      pill.textContent = 'no answer from the server';
     }
   }, 5000);
 
-  // Live: newest at the bottom; it sticks to the end until somebody scrolls; a pause keeps receiving.
+  // Live: newest at the bottom; it sticks to the end until the user scrolls; a pause keeps receiving.
   const list = $('#live');
   if (list && list.dataset.stream && window.EventSource) {
     const most = 500;
@@ -193,7 +193,7 @@
     const next = all[Math.max(0, Math.min(all.length - 1, now < 0 ? (step > 0 ? 0 : all.length - 1) : now + step))];
     if (now >= 0) all[now].classList.remove('at');
     next.classList.add('at');
-    ($('a.open', next) || $('a[data-letter]', next) || $('a', next)).focus({ preventScroll: true });
+    ($('a.open', next) || $('a[data-message]', next) || $('a', next)).focus({ preventScroll: true });
     next.scrollIntoView({ block: 'nearest' });
     if ($('#drawer article') && $('a[data-drawer]', next)) $('a[data-drawer]', next).click();
   };
@@ -221,7 +221,7 @@
       j: () => move(1),
       k: () => move(-1),
       r: () => { const link = $('#drawer [data-reply]') || $('#main [data-reply]'); if (link) location.href = link.href; },
-      a: () => { const form = $('#drawer form[data-ack]') || $('#main form[data-ack]'); if (form) form.requestSubmit(); else toast('Open a letter that asks for an acknowledgement first'); },
+      a: () => { const form = $('#drawer form[data-ack]') || $('#main form[data-ack]'); if (form) form.requestSubmit(); else toast('Open a message that asks for an acknowledgement first'); },
       w: () => { location.href = root + '/write'; },
       g: () => { going = Date.now(); },
       p: () => document.dispatchEvent(new Event('posthaste:pause')),
@@ -231,7 +231,7 @@
   });
   const quiet = $('#drawer form[data-quiet], #main form[data-quiet]');
   if (quiet) markRead(quiet);
-  // The word on what was done is not part of the address.
+  // What was done is not part of the address.
   const here = new URL(location.href);
   if (here.searchParams.has('done')) { here.searchParams.delete('done'); history.replaceState(history.state, '', here); }
 })();

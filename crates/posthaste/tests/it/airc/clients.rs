@@ -1,4 +1,4 @@
-//! AIRC as its published clients use it: Safe Mode's forms, what they read of them, and registration by challenge.
+//! AIRC as its published clients use it: Safe Mode's requests and responses, and registration by challenge.
 
 use posthaste_wire::signing::SecretKey;
 use reqwest::Method;
@@ -38,15 +38,15 @@ impl Safe {
     }
 }
 
-async fn two(url: &str) -> (Safe, Safe) {
+async fn befriended_pair(url: &str) -> (Safe, Safe) {
     let (a, b) = (Safe::new(url, "alice").await, Safe::new(url, "bobby").await);
     a.befriend(&b).await;
     (a, b)
 }
 
-/// Issue line 12: `aud` may name the registry as its discovery document does, whatever host was called.
+/// `aud` may name the registry as its discovery document does, whatever the Host header says.
 #[tokio::test]
-async fn airc_the_audience_may_be_the_registrys_id() {
+async fn audience_may_be_the_registry_id() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let by_address = office.url().to_owned();
@@ -68,9 +68,9 @@ async fn airc_the_audience_may_be_the_registrys_id() {
     }
 }
 
-/// Issue line 12: a wrong try with another's handle or key leaves the challenge to its owner.
+/// An attempt with another handle or key does not use up a challenge.
 #[tokio::test]
-async fn airc_a_wrong_try_does_not_use_up_a_challenge() {
+async fn failed_attempt_does_not_use_up_a_challenge() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let url = office.url();
@@ -98,13 +98,13 @@ async fn airc_a_wrong_try_does_not_use_up_a_challenge() {
     assert_eq!(post("/register", claim("carol", &owner, &owner)).await.status, 401, "a good try uses it up");
 }
 
-/// Issue line 12, outside F16: a look-up of one user says whether there is one, and `workingOn` is a string.
+/// A lookup of one user reports whether it exists, and `workingOn` is a string.
 #[tokio::test]
-async fn airc_a_look_up_of_nobody_fails() {
+async fn lookup_of_an_unknown_handle_fails() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let (url, alice) = (office.url(), Safe::new(office.url(), "alice").await);
-    for path in ["/api/presence?user=nobody", "/api/v2/presence?user=nobody"] {
+    for path in ["/api/presence?user=unknown", "/api/v2/presence?user=unknown"] {
         let reply = ask(url, Method::GET, path, None, None).await;
         assert_eq!((reply.status, &reply.body["success"]), (404, &json!(false)), "{}", reply.text);
     }
@@ -114,7 +114,7 @@ async fn airc_a_look_up_of_nobody_fails() {
         (&json!(true), &json!("alice")),
         "{found}"
     );
-    // One that does not show itself is there, and offline.
+    // A user that is hidden from the caller is shown as offline.
     alice
         .post("/api/presence", json!({ "username": "alice", "privacy": "invisible", "status": "available" }))
         .await;
@@ -127,12 +127,12 @@ async fn airc_a_look_up_of_nobody_fails() {
     assert!(!users.is_empty() && users.iter().all(|user| user["workingOn"].is_string()), "{listed}");
 }
 
-/// outside F8: AIRC's own channel shows any payload as something structured, so plain texts have none.
+/// AIRC's own channel shows any payload as structured content, so plain texts have none.
 #[tokio::test]
-async fn airc_plain_texts_have_no_payload_in_safe_mode() {
+async fn plain_texts_have_no_payload_in_safe_mode() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
-    let (alice, bob) = two(office.url()).await;
+    let (alice, bob) = befriended_pair(office.url()).await;
     let given = json!({ "type": "handoff", "data": { "n": 1 } });
     for body in [
         json!({ "to": "bobby", "text": "plain" }),
@@ -156,13 +156,12 @@ async fn airc_plain_texts_have_no_payload_in_safe_mode() {
     assert_eq!(whole["messages"][0]["payload"], json!({ "type": "text", "content": "plain" }));
 }
 
-/// outside F9: slashvibe-mcp counts unread messages and looks for new ones; fetching a thread is how it says that they
-/// were read.
+/// slashvibe-mcp counts unread messages and looks for new ones; it marks a thread as read by fetching it.
 #[tokio::test]
-async fn airc_unread_messages_are_counted() {
+async fn unread_messages_are_counted() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
-    let (alice, bob) = two(office.url()).await;
+    let (alice, bob) = befriended_pair(office.url()).await;
     for text in ["one", "two"] {
         alice.post("/api/messages", json!({ "to": "bobby", "text": text })).await;
     }
@@ -171,7 +170,7 @@ async fn airc_unread_messages_are_counted() {
     let inbox: Vec<&Value> = seen["inbox"].as_array().unwrap().iter().map(|one| &one["text"]).collect();
     assert_eq!(inbox, ["one", "two"]);
     assert!(seen["inbox"][0]["createdAt"].is_string() && seen["inbox"][0]["read"] == false);
-    // An administrator looks without changing anything.
+    // Reading as an administrator changes nothing.
     let by_operator = "/api/messages?user=bobby&with=alice";
     ask(office.url(), Method::GET, by_operator, Some(office.token()), None).await;
     assert_eq!(bob.get("/api/messages?user=bobby").await["unread"], 2);
@@ -184,9 +183,9 @@ async fn airc_unread_messages_are_counted() {
     assert_eq!(seen["messages"].as_array().unwrap().len(), 2, "they are still there");
 }
 
-/// outside F15: airc-ts registers without saying so; the rules of registration hold all the same.
+/// airc-ts registers without an action; the rules of registration hold all the same.
 #[tokio::test]
-async fn airc_a_bare_presence_registers_a_new_name_only() {
+async fn presence_without_action_registers_a_new_name_only() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let url = office.url();
@@ -207,7 +206,7 @@ async fn airc_a_bare_presence_registers_a_new_name_only() {
         "with a token it is a heartbeat: {}",
         beat.text
     );
-    // Where strangers may not register, this is no way in.
+    // Where registration without a token is off, this is refused, too.
     let closed_dir = TestDir::new();
     let closed = Office::open_with(closed_dir.path(), &["--registration", "off"], &[]);
     let body = json!({ "username": "dora", "workingOn": "tests" });
@@ -215,7 +214,7 @@ async fn airc_a_bare_presence_registers_a_new_name_only() {
     assert_eq!(refused.status, 403, "{}", refused.text);
 }
 
-/// outside F14: bodies that cannot be read are refused in each door's own form.
+/// Invalid bodies are refused in each door's own form.
 #[tokio::test]
 async fn bodies_that_are_not_utf8_are_refused_in_each_doors_form() {
     let dir = TestDir::new();

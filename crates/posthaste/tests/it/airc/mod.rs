@@ -1,4 +1,4 @@
-//! The AIRC door through the real program: what is signed comes once, verbatim, and to those it is for.
+//! The AIRC door through the real program: signed messages are delivered once, verbatim, and to their recipients only.
 
 mod clients;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::{Posthaste, TestDir};
 use crate::office::Office;
 
-/// Somebody with a key and a token.
+/// An identity with a key and a token.
 pub(crate) struct Agent {
     url: String,
     http: reqwest::Client,
@@ -19,7 +19,7 @@ pub(crate) struct Agent {
     pub(crate) token: String,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -62,7 +62,7 @@ pub(crate) fn soon(seconds: i64) -> String {
     posthaste_wire::time::to_rfc3339((now() + seconds) * 1_000)
 }
 
-/// A word that comes once.
+/// A random word.
 pub(crate) fn word() -> String {
     posthaste_engine::stamp::secret()[..32].to_owned()
 }
@@ -88,7 +88,7 @@ impl Agent {
         Self { url: url.to_owned(), http, handle: handle.to_owned(), key, recovery, token }
     }
 
-    /// Two who accept each other.
+    /// Two identities that accept each other.
     async fn pair(url: &str, one: &str, other: &str) -> (Self, Self) {
         let (a, b) = (Self::new(url, one).await, Self::new(url, other).await);
         a.befriend(&b).await;
@@ -139,7 +139,7 @@ impl Agent {
     }
 }
 
-fn lease(id: &str, path: &str) -> Value {
+fn reservation(id: &str, path: &str) -> Value {
     json!({
         "type": "context:file_reservation", "reservation_id": id, "scope": "repo:github.com/example/app",
         "paths": [path], "status": "active", "ttl_seconds": 3600, "issued_ts": soon(0), "expires_ts": soon(3600),
@@ -147,7 +147,7 @@ fn lease(id: &str, path: &str) -> Value {
 }
 
 #[tokio::test]
-async fn airc_a_replay_in_parallel_is_taken_once_and_known_after_a_restart() {
+async fn parallel_replays_are_accepted_once_and_refused_after_a_restart() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     let (a, b) = Agent::pair(office.url(), "rep_a", "rep_b").await;
@@ -180,7 +180,7 @@ async fn airc_a_replay_in_parallel_is_taken_once_and_known_after_a_restart() {
 }
 
 #[tokio::test]
-async fn airc_an_envelope_is_handed_on_byte_for_byte() {
+async fn envelopes_are_delivered_byte_for_byte() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     let (a, b) = Agent::pair(office.url(), "ver_a", "ver_b").await;
@@ -200,7 +200,7 @@ async fn airc_an_envelope_is_handed_on_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn airc_bad_input_is_refused_in_its_own_form_and_nothing_is_kept() {
+async fn invalid_input_is_refused_and_nothing_is_kept() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     let (a, b) = Agent::pair(office.url(), "bad_a", "bad_b").await;
@@ -236,7 +236,7 @@ async fn airc_bad_input_is_refused_in_its_own_form_and_nothing_is_kept() {
     other["aud"] = json!("elsewhere.example");
     a.sign(&mut other);
     assert_eq!(a.post("/messages", other).await.code(), (403, "audience_mismatch"));
-    assert!(b.inbox().await.is_empty(), "nothing of all that was kept");
+    assert!(b.inbox().await.is_empty(), "no message was kept");
 
     let url = office.url();
     let with_key = |handle: &str, key: &str| {
@@ -256,14 +256,14 @@ async fn airc_bad_input_is_refused_in_its_own_form_and_nothing_is_kept() {
     assert_eq!(with_key("BAD_A", &public).await.code(), (409, "handle_taken"));
     assert_eq!(with_key("\u{430}lice", &public).await.code(), (400, "invalid_handle"));
     assert_eq!(with_key("public", &public).await.code(), (400, "invalid_handle"));
-    // A name that another door has in another case is taken, too.
+    // A name that another door uses in another case is taken, too.
     office.register("Worker").await;
     assert_eq!(with_key("worker", &public).await.code(), (409, "handle_taken"));
     assert_eq!(office.close(), Some(0));
 }
 
 #[tokio::test]
-async fn airc_mail_and_reservations_meet_the_other_doors() {
+async fn mail_and_reservations_reach_other_doors() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     let (a, b) = Agent::pair(office.url(), "bri_a", "bri_b").await;
@@ -272,21 +272,21 @@ async fn airc_mail_and_reservations_meet_the_other_doors() {
         "thread_id": "bd-1", "ack_required": true, "priority": "urgent",
     });
     assert_eq!(a.send("bri_b", mail).await.status, 201);
-    let letters = office.inbox("bri_b", 0).await;
-    let letter = &letters[0];
-    assert_eq!((&letter["subject"], &letter["body"]), (&json!("Handoff"), &json!("Done.")));
-    assert_eq!((&letter["priority"], &letter["ack_required"]), (&json!(1), &json!(true)));
-    assert_eq!(letter["conversation"], "bd-1");
+    let messages = office.inbox("bri_b", 0).await;
+    let message = &messages[0];
+    assert_eq!((&message["subject"], &message["body"]), (&json!("Handoff"), &json!("Done.")));
+    assert_eq!((&message["priority"], &message["ack_required"]), (&json!(1), &json!(true)));
+    assert_eq!(message["conversation"], "bd-1");
     let ack = json!({ "type": "context:mailbox_ack", "message_id": "m1", "ack_ts": soon(0), "response": "Got it." });
     assert_eq!(b.send("bri_a", ack).await.status, 201);
-    let letters = office.inbox("bri_b", 0).await;
-    assert_eq!(letters[0]["delivery"]["state"], "acked");
-    assert_eq!(letters[0]["delivery"]["note"], "Got it.");
+    let messages = office.inbox("bri_b", 0).await;
+    assert_eq!(messages[0]["delivery"]["state"], "acked");
+    assert_eq!(messages[0]["delivery"]["note"], "Got it.");
 
-    // A letter from another door waits for consent like any other, then shows as mailbox mail that can be acknowledged.
+    // A message from another door waits for consent like any other, then shows as mailbox mail that can be acknowledged.
     office.register("worker").await;
     let params = json!({ "from": "worker", "to": ["bri_b"], "subject": "Build", "body": "green", "ack_required": true });
-    assert!(office.call("send", params.clone()).await.is_err(), "a stranger's first letter asks");
+    assert!(office.call("send", params.clone()).await.is_err(), "a stranger's first message asks");
     let accept = b.post("/consent", json!({ "action": "accept", "handle": "worker" })).await;
     assert_eq!(accept.status, 200, "{}", accept.text);
     office.call("send", params).await.unwrap();
@@ -298,11 +298,11 @@ async fn airc_mail_and_reservations_meet_the_other_doors() {
     let ack = json!({ "type": "context:mailbox_ack", "message_id": id, "ack_ts": soon(0) });
     let reply = b.send("worker", ack).await;
     assert_eq!(reply.status, 201, "{}", reply.text);
-    let letters = office.inbox("bri_b", 0).await;
-    let acked = letters.iter().find(|letter| letter["from"] == "worker").unwrap();
+    let messages = office.inbox("bri_b", 0).await;
+    let acked = messages.iter().find(|message| message["from"] == "worker").unwrap();
     assert_eq!(acked["delivery"]["state"], "acked");
 
-    // The same for a letter whose kind only another door knows: neither its subject nor its wish is lost.
+    // The same for a message whose kind only another door knows: neither its subject nor its request for an acknowledgement is lost.
     let params = json!({
         "from": "worker", "to": ["bri_b"], "kind": "coordination", "subject": "Build 2", "body": "red", "ack_required": true,
     });
@@ -316,38 +316,42 @@ async fn airc_mail_and_reservations_meet_the_other_doors() {
     let ack =
         json!({ "type": "context:mailbox_ack", "message_id": payload["message_id"], "ack_ts": soon(0) });
     assert_eq!(b.send("worker", ack).await.status, 201);
-    let letters = office.inbox("bri_b", 0).await;
-    let acked = letters.iter().find(|letter| letter["subject"] == "Build 2").unwrap();
+    let messages = office.inbox("bri_b", 0).await;
+    let acked = messages.iter().find(|message| message["subject"] == "Build 2").unwrap();
     assert_eq!(acked["delivery"]["state"], "acked");
     assert_eq!(office.close(), Some(0));
 }
 
 #[tokio::test]
-async fn airc_reservations_are_limited_owned_and_reported() {
+async fn reservations_are_limited_owned_and_reported() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     let (a, b) = Agent::pair(office.url(), "res_a", "res_b").await;
-    let first = a.send("@contacts", lease("r0", "src/**/*.rs")).await;
+    let first = a.send("@contacts", reservation("r0", "src/**/*.rs")).await;
     assert_eq!((first.status, first.body["delivered"].as_i64()), (201, Some(1)), "{}", first.text);
-    let overlap = b.send("@contacts", lease("s0", "src/lib.rs")).await;
+    let overlap = b.send("@contacts", reservation("s0", "src/lib.rs")).await;
     let conflict = &overlap.body["conflicts"][0];
     assert_eq!((&conflict["reservation_id"], &conflict["owner"]), (&json!("r0"), &json!("res_a")));
     assert_eq!(conflict["paths"], json!(["src/**/*.rs"]));
     // Another spelling of the same repository is the same scope.
-    let mut spelled = lease("s1", "src/lib.rs");
+    let mut spelled = reservation("s1", "src/lib.rs");
     spelled["scope"] = json!("repo:git@github.com:example/app.git");
     assert_eq!(b.send("@contacts", spelled).await.body["conflicts"].as_array().unwrap().len(), 1);
     for n in 1..10 {
         assert_eq!(
-            a.send("@contacts", lease(&format!("r{n}"), &format!("lib/{n}"))).await.status,
+            a.send("@contacts", reservation(&format!("r{n}"), &format!("lib/{n}"))).await.status,
             201,
             "{n}"
         );
     }
-    let limit = a.send("res_b", lease("r10", "lib/10")).await;
+    let limit = a.send("res_b", reservation("r10", "lib/10")).await;
     assert_eq!(limit.code(), (409, "reservation_limit"));
     office.call("rules", json!({ "reservations_per_scope": 11 })).await.unwrap();
-    assert_eq!(a.send("res_b", lease("r10", "lib/10")).await.status, 201, "it is a rule that can be changed");
+    assert_eq!(
+        a.send("res_b", reservation("r10", "lib/10")).await.status,
+        201,
+        "it is a rule that can be changed"
+    );
 
     let renewed = json!({ "type": "context:file_reservation", "reservation_id": "r0", "status": "renewed",
         "ttl_seconds": 60, "expires_ts": soon(60) });
@@ -355,19 +359,19 @@ async fn airc_reservations_are_limited_owned_and_reported() {
     let (c, d) = Agent::pair(office.url(), "res_c", "res_d").await;
     assert_eq!(c.send("res_d", renewed).await.code(), (404, "reservation_not_found"));
     drop(d);
-    let mut stale = lease("old", "docs/a.md");
+    let mut stale = reservation("old", "docs/a.md");
     stale["issued_ts"] = json!(soon(-600));
     stale["scope"] = json!("project:other");
     let reply = a.send("res_b", stale).await;
     assert_eq!(reply.body["warnings"][0]["code"], "stale_reservation", "{}", reply.text);
-    let mut local = lease("loc", "a");
+    let mut local = reservation("loc", "a");
     local["scope"] = json!("local");
     assert_eq!(b.send("@contacts", local).await.code(), (400, "invalid_payload"));
     assert_eq!(office.close(), Some(0));
 }
 
 #[tokio::test]
-async fn airc_keys_change_once_and_for_all() {
+async fn keys_are_rotated_and_revoked_once() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     let url = office.url();
@@ -390,7 +394,7 @@ async fn airc_keys_change_once_and_for_all() {
     assert_eq!(
         a.send("rot_a", note()).await.code(),
         (401, "unauthorized"),
-        "nobody is remembered beyond that"
+        "the cached identity ends with its token"
     );
     let soon_again = rotate(proof, &fresh).await;
     assert_eq!(soon_again.status, 409, "{}", soon_again.text);
@@ -409,7 +413,7 @@ async fn airc_keys_change_once_and_for_all() {
     let gone = ask(url, Method::POST, "/api/identity/revoke", None, Some(body.to_string().into())).await;
     assert_eq!((gone.status, &gone.body["status"]), (200, &json!("revoked")), "{}", gone.text);
     assert_eq!(office.close(), Some(0));
-    // For good means after a restart as well.
+    // The revocation holds after a restart, too.
     let office = Office::open(data.path());
     let shown = ask(office.url(), Method::GET, "/identity/rot_a", None, None).await;
     assert_eq!(shown.body["status"], "revoked");
@@ -421,7 +425,7 @@ async fn airc_keys_change_once_and_for_all() {
 }
 
 #[tokio::test]
-async fn airc_web_pages_and_realms_and_the_switch() {
+async fn web_pages_realms_and_safe_mode_switch() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     let url = office.url();
@@ -451,7 +455,7 @@ async fn airc_web_pages_and_realms_and_the_switch() {
 
     data.write("posthaste.toml", "safe_mode = 'off'\nregistration = 'off'\n");
     let office = Office::open(data.path());
-    let off = json!({ "action": "register", "username": "nobody_1" }).to_string();
+    let off = json!({ "action": "register", "username": "new_agent_1" }).to_string();
     let off = ask(office.url(), Method::POST, "/api/presence", None, Some(off.into())).await;
     assert_eq!(off.code(), (403, "safe_mode_disabled"));
     let key = SecretKey::from_seed(&[3; 32]);
@@ -467,7 +471,7 @@ async fn airc_web_pages_and_realms_and_the_switch() {
 }
 
 #[tokio::test]
-async fn airc_the_command_line_is_a_client() {
+async fn command_line_is_a_client() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     let url = office.url().to_owned();
@@ -493,7 +497,7 @@ async fn airc_the_command_line_is_a_client() {
     run("cli_bob", &["consent", "accept", "cli_ann"]).ok();
     run("cli_ann", &["send", "cli_bob", "Please look.", "--subject", "Review", "--ack"]).ok();
     let read = run("cli_bob", &["inbox", "--ack", "On it."]).ok();
-    // F58: the text is shown, not only the heading.
+    // The text is shown, not only the subject.
     let expected = "cli_ann (context:mailbox, signed, acknowledged) Review\nPlease look.\n";
     assert!(read.stdout.contains(expected), "{}", read.stdout);
     let acks = &run("cli_ann", &["inbox", "--type", "context:mailbox_ack", "--json"]).ok().json()["messages"];
@@ -526,7 +530,7 @@ async fn airc_the_command_line_is_a_client() {
     let forged =
         data.write("forged.json", &page[0]["message"].to_string().replace("Please look.", "Please pay."));
     assert_eq!(run("cli_bob", &["verify", forged.to_str().unwrap()]).code, 6);
-    // A token that was lost or has run out is replaced by a proof of the key.
+    // A lost or expired token is replaced by a proof of the key.
     std::fs::remove_file(data.path().join("airc/cli_ann/session.json")).unwrap();
     run("cli_ann", &["inbox"]).ok();
     assert_eq!(office.close(), Some(0));

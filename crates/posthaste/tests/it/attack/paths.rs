@@ -49,7 +49,7 @@ async fn no_address_leads_out_of_the_office() {
             format!("/r/{name}/health"),
             format!("/r/{name}/x-posthaste/export"),
             format!("/ui/conversations/{name}/export"),
-            format!("/ui/letters/{name}"),
+            format!("/ui/messages/{name}"),
             format!("/identity/{name}"),
             format!("/tasks/{name}/events"),
         ] {

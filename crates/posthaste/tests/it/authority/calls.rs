@@ -1,11 +1,11 @@
-//! The methods of the doors that speak JSON-RPC: MAP's in both vocabularies, and the office's own.
+//! The methods of the doors that speak JSON-RPC: MAP's in both vocabularies, and the server's own.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::office::{ROLES, Role, World};
-use super::{Got, Line, Who, compare, source};
+use super::{Got, Line, Who, compare};
 
 /// An hour from now: reservations end within days.
 fn later() -> i64 {
@@ -14,7 +14,7 @@ fn later() -> i64 {
 
 const LETTER: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
-/// The office's own methods: name, who may, and parameters that get as far as the question who asks.
+/// The server's own methods: name, allowed callers, and parameters that reach the check of the caller.
 fn control() -> Vec<(&'static str, Who, Value)> {
     vec![
         ("whoami", Who::Bearer, json!({})),
@@ -82,11 +82,9 @@ fn special(method: &str) -> Option<(Who, Value)> {
 }
 
 pub(crate) fn control_methods() -> BTreeSet<String> {
-    let text = source("doors/control/methods.rs");
-    let table = &text[text.find("let answer = match method {").unwrap()..];
-    let table = &table[..table.find("_ => {").unwrap()];
-    let found = table.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once("\" =>"));
-    found.map(|(name, _)| name.to_owned()).collect()
+    let schema = posthaste_control::schema();
+    let names = schema["properties"].as_object().unwrap().keys();
+    names.map(|name| name.trim_start_matches("x-posthaste/").to_owned()).collect()
 }
 
 pub(crate) fn map_methods() -> BTreeSet<String> {
@@ -96,7 +94,7 @@ pub(crate) fn map_methods() -> BTreeSet<String> {
 pub(super) async fn ask(world: &World) -> Vec<Line> {
     let rows = control();
     compare(
-        "the office's own methods",
+        "the server's own methods",
         &control_methods(),
         &rows.iter().map(|row| row.0.to_owned()).collect(),
     );
@@ -110,7 +108,7 @@ pub(super) async fn ask(world: &World) -> Vec<Line> {
                 got.push(call(world, role, path, &name, &params).await);
             }
             lines.push(Line {
-                door: "the office's own methods",
+                door: "the server's own methods",
                 what: format!("{name} at {path}"),
                 who,
                 got,
@@ -153,7 +151,7 @@ async fn call(world: &World, role: Role, path: &str, method: &str, params: &Valu
     if refused { Got::Refused } else { Got::In }
 }
 
-/// A bearer acts under its own name at the office's own methods; only those who run the realm act for others.
+/// A bearer acts under its own name in the server's own methods; only administrators act for others.
 pub(super) async fn nobody_acts_for_another(world: &World) {
     let cases = [
         ("send", json!({ "from": "victim", "to": ["uma"], "body": "not from me" })),

@@ -32,7 +32,7 @@ enum Who {
     Peer,
     /// An administrator of the realm.
     Admin,
-    /// Whoever registered the agent; here that is the holder of the office's key.
+    /// The caller that registered the agent; here the holder of the operator's key.
     Owner,
     /// Nobody by a request of its own: it takes a connection.
     Connected,
@@ -75,7 +75,7 @@ impl Who {
     fn words(self) -> &'static str {
         match self {
             Self::Anyone => "anyone",
-            Self::AnyoneHonest => "anyone; a token that is shown must be good",
+            Self::AnyoneHonest => "anyone; a token that is sent must be valid",
             Self::Signer => "a signer with the right key",
             Self::Bearer => "any token of the realm",
             Self::Person => "user, admin",
@@ -107,8 +107,9 @@ impl Line {
     }
 }
 
+/// A source file, named from `crates/`.
 fn source(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(path);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -126,20 +127,21 @@ fn page() -> PathBuf {
 
 fn render(lines: &[Line]) -> String {
     let mut out = String::from(
-        "# Who may do what\n\n\
-         Every path and every method of every door, asked by everybody. This page is written by the test `authority` \
-         (`POSTHASTE_WRITE=1 cargo nextest run -p posthaste authority`), which takes the list from the source and fails \
-         if the page is not what it saw.\n\n\
-         `+` let in (what is asked may still be refused for what it is: no such agent, not yours), `·` not without a good \
-         token, `x` known and refused. *foreign* tokens are good in another realm of the same office; an *AIRC identity* is a newcomer with the token that AIRC issued. The office's key is \
-         the file `admin.token`; an admin's token runs one realm.\n",
+        "# Which caller may call what\n\n\
+         Every path and every method of every door, called by each kind of caller. The test `authority` writes this page \
+         (`POSTHASTE_WRITE=1 cargo nextest run -p posthaste authority`): it takes the list from the source and fails if \
+         the page differs from the responses.\n\n\
+         `+` admitted (the request may still be refused for its content: no such agent, another's object), `·` refused \
+         without a valid token, `x` authenticated and refused. *foreign* tokens are valid in another realm of the same \
+         server; an *AIRC identity* is a new identity with the token that AIRC issued. The operator's key is the file \
+         `admin.token`; an admin token administers one realm.\n",
     );
     let mut door = "";
     for line in lines {
         if line.door != door {
             door = line.door;
             let heads: Vec<&str> = ROLES.iter().map(|role| role.head()).collect();
-            let _ = write!(out, "\n## {door}\n\n| what | who may | {} |\n", heads.join(" | "));
+            let _ = write!(out, "\n## {door}\n\n| what | allowed callers | {} |\n", heads.join(" | "));
             let _ = writeln!(out, "| --- | --- |{}", " :-: |".repeat(ROLES.len()));
         }
         let marks: Vec<&str> = line

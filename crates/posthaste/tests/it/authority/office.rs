@@ -1,4 +1,4 @@
-//! The office that is asked, and everybody who asks.
+//! The server under test, and every kind of caller.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl Role {
             Self::Agent => "agent",
             Self::User => "user",
             Self::Admin => "admin",
-            Self::Operator => "office's key",
+            Self::Operator => "operator's key",
         }
     }
 }

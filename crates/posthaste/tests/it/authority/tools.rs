@@ -62,7 +62,7 @@ pub(crate) fn in_source() -> BTreeSet<String> {
     ];
     let mut found = BTreeSet::new();
     for family in families {
-        let text = source(&format!("doors/mcp/tools/{family}.rs"));
+        let text = source(&format!("doors/mcp/src/tools/{family}.rs"));
         for piece in text.split("tool!(").skip(1) {
             found.insert(piece.trim_start().split([',', ' ']).next().unwrap().to_owned());
         }

@@ -261,24 +261,6 @@ fn private(path: &std::path::Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Whatever is measured, something went through.
-#[test]
-fn each_door_can_be_measured() {
-    for (door, names) in
-        [("airc", &["office", "mcp", "airc"][..]), ("swarm", &["swarm, 1 hop", "swarm, 3 hops"])]
-    {
-        let args =
-            ["bench", "--door", door, "--in-flight", "3", "--messages", "30", "--seconds", "5", "--json"];
-        let ran = TestDir::new().posthaste().args(args).run();
-        assert_eq!(ran.code, 0, "{door}: {}", ran.stderr);
-        let rounds = json(&ran.stdout);
-        let measured: Vec<&str> =
-            rounds.as_array().unwrap().iter().map(|round| round["door"].as_str().unwrap()).collect();
-        assert_eq!(measured, names);
-        assert!(rounds.as_array().unwrap().iter().all(|round| round["messages"] == 30), "{rounds}");
-    }
-}
-
 #[tokio::test]
 async fn databases_are_their_owners_whatever_was_there_before() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -1,6 +1,7 @@
 //! Help, completions, manual pages, colour and exit codes.
 
 mod agents;
+mod api;
 pub(crate) mod backup;
 mod commands;
 mod config;
@@ -51,9 +52,6 @@ fn wrong_usage_is_two() {
         &["serve", "--allow-remote=maybe"],
         &["token", "create", "--role", "king", "--name", "n"],
         &["token", "create", "--role", "user", "--name", "n", "--expires", "soon"],
-        &["bench", "--in-flight", "0"],
-        &["soak", "--minutes", "0"],
-        &["soak", "--agents", "1"],
         &["man", "nonsense"],
         &["config", "--color", "green"],
     ] {

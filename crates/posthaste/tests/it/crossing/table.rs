@@ -24,17 +24,17 @@ pub(super) const TABLE: [Row; 5] = [
         thread: "`meta.mail.conversationId`",
         priority: "`meta.priority`",
         asks: Ok("`meta.requireAck`; event `message_acknowledged`"),
-        acknowledges: "by being handed the letter",
+        acknowledges: "when the message is delivered",
         replies: "`map/send` with the same `meta.mail.conversationId`",
     },
     Row {
         door: "swarm",
         // A request of an agent is of the fifth tier, which other doors call low.
         sends: "low",
-        thread: "`task_id`; letters of other doors also `routing_info.thread_id`",
-        priority: "the tier; letters of other doors also `routing_info.priority`",
+        thread: "`task_id`; messages of other doors also `routing_info.thread_id`",
+        priority: "the tier; messages of other doors also `routing_info.priority`",
         asks: Err("MAIL has no acknowledgements of requests"),
-        acknowledges: "by being handed the letter",
+        acknowledges: "when the message is delivered",
         replies: "`send_response`, `task_complete`",
     },
     Row {
@@ -61,7 +61,7 @@ pub(super) const TABLE: [Row; 5] = [
         thread: "`thread_id`",
         priority: "`priority`, with `importance` for high and bulk",
         asks: Err("a mailbox shows nothing of what its owner sent; `ack_required` is carried"),
-        acknowledges: "`read: true` on a letter that asks for it",
+        acknowledges: "`read: true` on a message that asks for it",
         replies: "a file with the same `thread_id` and `in_reply_to`",
     },
 ];

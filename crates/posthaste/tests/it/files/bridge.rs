@@ -1,4 +1,4 @@
-//! A mail directory joined with a realm: whatever happens on one side is seen on the other, once.
+//! The bridge between a mail directory and a realm: each change on one side reaches the other, once.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::files::{age, drop_file, message, on, send};
 use crate::harness::{LONG, TestDir};
 use crate::office::Office;
 
-/// A scratch directory with an office and a mail directory.
+/// A scratch directory with a data directory and a mail directory.
 pub(crate) struct Place {
     pub(crate) dir: TestDir,
 }
@@ -60,23 +60,23 @@ impl Place {
     }
 }
 
-/// Waits until something is so; the time it took.
+/// Waits for a condition; the time it took.
 pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) -> Duration {
     let started = Instant::now();
     while !so().await {
-        assert!(started.elapsed() < LONG, "never came: {what}");
+        assert!(started.elapsed() < LONG, "timed out: {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     started.elapsed()
 }
 
-/// What an agent has at the office: subjects and states, oldest first. Nothing if nobody knows the agent.
+/// An agent's inbox at the server: subjects and states, oldest first. Empty if the agent is unknown.
 async fn mail_of(office: &Office, agent: &str) -> Vec<(String, String)> {
     let params = json!({ "agent": agent, "order": "oldest", "limit": 1000 });
     let Ok(page) = office.call("inbox", params).await else { return Vec::new() };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let letters = page["messages"].as_array().unwrap().iter();
-    letters.map(|letter| (text(&letter["subject"]), text(&letter["delivery"]["state"]))).collect()
+    let messages = page["messages"].as_array().unwrap().iter();
+    messages.map(|message| (text(&message["subject"]), text(&message["delivery"]["state"]))).collect()
 }
 
 fn subjects(mail: &[(String, String)]) -> Vec<&str> {
@@ -84,47 +84,47 @@ fn subjects(mail: &[(String, String)]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_file_becomes_a_letter_soon_and_once() {
+async fn file_becomes_a_message_soon_and_once() {
     let place = Place::new();
     let office = place.open();
     drop_file(&place.mail(), "ann", "2026-03-05T10-30-00Z-first.json", &message("first", "ann", "first"));
-    until("the first letter", async || mail_of(&office, "ann").await.len() == 1).await;
+    until("the first message", async || mail_of(&office, "ann").await.len() == 1).await;
     let mut times = Vec::new();
     for n in 0..9 {
         let (name, subject) = (format!("2026-03-05T10-30-0{n}Z-zoe.json"), format!("n{n}"));
         drop_file(&place.mail(), "ann", &name, &message("zoe", "ann", &subject));
-        times.push(until("a letter", async || mail_of(&office, "ann").await.len() == n + 2).await);
+        times.push(until("a message", async || mail_of(&office, "ann").await.len() == n + 2).await);
     }
     times.sort();
     assert!(times[4] < Duration::from_millis(100), "inotify is not at work: {times:?}");
-    let letters = office.call("inbox", json!({ "agent": "ann", "order": "oldest" })).await.unwrap();
-    let letter = &letters["messages"][0];
+    let messages = office.call("inbox", json!({ "agent": "ann", "order": "oldest" })).await.unwrap();
+    let received = &messages["messages"][0];
     assert_eq!(
-        (&letter["from"], &letter["kind"], &letter["door"]),
+        (&received["from"], &received["kind"], &received["door"]),
         (&json!("first"), &json!("coordination"), &json!("files"))
     );
-    assert_eq!(letter["delivery"]["state"], "delivered");
+    assert_eq!(received["delivery"]["state"], "delivered");
     assert_eq!(office.close(), Some(0));
     let office = place.open();
     drop_file(&place.mail(), "ann", "2026-03-05T11-00-00Z-zoe.json", &message("zoe", "ann", "after"));
-    until("the letter after the restart", async || mail_of(&office, "ann").await.len() >= 11).await;
+    until("the message after the restart", async || mail_of(&office, "ann").await.len() >= 11).await;
     assert_eq!(mail_of(&office, "ann").await.len(), 11, "none came twice");
     assert_eq!(office.close(), Some(0));
 }
 
 #[tokio::test]
-async fn a_letter_becomes_a_file_in_the_seeds_own_form() {
+async fn message_becomes_a_file_in_the_specified_form() {
     let place = Place::new();
     fs::create_dir(place.mail().join("ann")).unwrap();
     let office = place.open();
     for agent in ["ann", "bob", "caf\u{e9}/x"] {
         office.register(agent).await;
     }
-    let letter = json!({
+    let message = json!({
         "from": "bob", "to": ["ann"], "kind": "completion_report", "subject": "done", "body": "it is \"done\"\n\u{1f48c}",
         "priority": 1, "conversation": "talk-1",
     });
-    let sent = office.call("send", letter).await.unwrap();
+    let sent = office.call("send", message).await.unwrap();
     let took = until("the file", async || place.files("ann").len() == 1).await;
     assert!(took < Duration::from_secs(1), "{took:?}");
     let (name, value) = place.files("ann").remove(0);
@@ -147,7 +147,7 @@ async fn a_letter_becomes_a_file_in_the_seeds_own_form() {
     }
     assert_eq!((&value["read"], &value["message_id"]), (&json!(false), &sent["id"]));
     until("the receipt", async || mail_of(&office, "ann").await[0].1 == "delivered").await;
-    // A name that cannot stand in a file's is carried by the office; a payload without text is shown as it is.
+    // A sender whose name is not valid in a file's name is shown as `sender`; a payload without text is shown as it is.
     let odd = json!({ "from": "caf\u{e9}/x", "to": ["ann"], "kind": "x.poke", "body": { "n": 1 } });
     office.call("send", odd).await.unwrap();
     until("the second file", async || place.files("ann").len() == 2).await;
@@ -162,12 +162,12 @@ async fn a_letter_becomes_a_file_in_the_seeds_own_form() {
 }
 
 #[tokio::test]
-async fn flags_travel_both_ways_and_a_file_that_is_taken_away_was_read() {
+async fn read_flags_go_both_ways_and_removed_files_count_as_read() {
     let place = Place::new();
     let office = place.open();
     let theirs =
         drop_file(&place.mail(), "ann", "2026-03-05T10-30-00Z-zoe.json", &message("zoe", "ann", "theirs"));
-    until("the letter", async || mail_of(&office, "ann").await.len() == 1).await;
+    until("the message", async || mail_of(&office, "ann").await.len() == 1).await;
     office.register("bob").await;
     for subject in ["ours", "gone"] {
         office
@@ -176,9 +176,9 @@ async fn flags_travel_both_ways_and_a_file_that_is_taken_away_was_read() {
             .unwrap();
     }
     until("the files", async || place.files("ann").len() == 3).await;
-    // Read at the office: the file is marked.
-    let letters = office.call("inbox", json!({ "agent": "ann", "order": "oldest" })).await.unwrap();
-    let id = letters["messages"][0]["id"].clone();
+    // Read at the server: the file is marked.
+    let messages = office.call("inbox", json!({ "agent": "ann", "order": "oldest" })).await.unwrap();
+    let id = messages["messages"][0]["id"].clone();
     office.call("read", json!({ "agent": "ann", "message": id })).await.unwrap();
     until("the flag in the file", async || fs::read_to_string(&theirs).unwrap().contains("\"read\":true"))
         .await;
@@ -186,7 +186,7 @@ async fn flags_travel_both_ways_and_a_file_that_is_taken_away_was_read() {
         fs::read_to_string(&theirs).unwrap(),
         message("zoe", "ann", "theirs").replace("false", "true")
     );
-    // Marked in the file: read at the office.
+    // Marked in the file: read at the server.
     let name = |subject: &str| {
         place.files("ann").into_iter().find(|(_, value)| value["subject"] == subject).unwrap().0
     };
@@ -195,7 +195,7 @@ async fn flags_travel_both_ways_and_a_file_that_is_taken_away_was_read() {
         let mail = mail_of(&office, "ann").await;
         mail.into_iter().find(|(other, _)| other == subject).unwrap().1
     };
-    until("the state at the office", async || state("ours").await == "read").await;
+    until("the state at the server", async || state("ours").await == "read").await;
     fs::remove_file(place.mail().join("ann").join(name("gone"))).unwrap();
     until("the one that was taken away", async || state("gone").await == "read").await;
     assert_eq!(place.files("ann").len(), 2, "it does not come back");
@@ -203,33 +203,33 @@ async fn flags_travel_both_ways_and_a_file_that_is_taken_away_was_read() {
 }
 
 #[tokio::test]
-async fn what_happened_while_the_office_was_closed_is_caught_up() {
+async fn changes_while_the_server_was_down_are_caught_up() {
     let place = Place::new();
     let office = place.open();
     let first =
         drop_file(&place.mail(), "ann", "2026-03-05T10-30-00Z-zoe.json", &message("zoe", "ann", "first"));
     let second =
         drop_file(&place.mail(), "ann", "2026-03-05T10-31-00Z-zoe.json", &message("zoe", "ann", "second"));
-    until("both letters", async || mail_of(&office, "ann").await.len() == 2).await;
+    until("both messages", async || mail_of(&office, "ann").await.len() == 2).await;
     assert_eq!(office.close(), Some(0));
 
     drop_file(&place.mail(), "ann", "2026-03-05T10-32-00Z-zoe.json", &message("zoe", "ann", "dropped"));
     drop_file(&place.mail(), "new", "2026-03-05T10-32-00Z-zoe.json", &message("zoe", "new", "new box"));
     on(&place.mail(), "read", &["--agent=ann", second.file_name().unwrap().to_str().unwrap()]).ok();
-    // Somebody works on the books themselves.
+    // The database is changed without a server.
     let data = place.dir.path().join("office");
-    let books = |args: &[&str]| {
+    let offline = |args: &[&str]| {
         crate::harness::Posthaste::new()
             .args(["--data", data.to_str().unwrap()])
             .args(args.iter().copied())
             .run()
             .ok()
     };
-    let listed = books(&["inbox", "--agent=ann", "--json"]).json();
+    let listed = offline(&["inbox", "--agent=ann", "--json"]).json();
     let oldest = listed["messages"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
-    books(&["read", &oldest, "--agent=ann"]);
-    books(&["send", "--from=bob", "--to=ann", "--subject=offline", "--body=x"]);
-    // Archived before the office ever saw it.
+    offline(&["read", &oldest, "--agent=ann"]);
+    offline(&["send", "--from=bob", "--to=ann", "--subject=offline", "--body=x"]);
+    // Archived before the server ever saw it.
     let archive = place.mail().join("ann/archive");
     fs::create_dir_all(&archive).unwrap();
     fs::write(archive.join("2026-03-05T10-33-00Z-zoe.json"), message("zoe", "ann", "archived")).unwrap();
@@ -246,20 +246,20 @@ async fn what_happened_while_the_office_was_closed_is_caught_up() {
         .await;
     }
     assert!(subjects(&mail).contains(&"offline"));
-    until("the file of the letter", async || {
+    until("the file of the message", async || {
         place.files("ann").iter().any(|(_, value)| value["subject"] == "offline")
     })
     .await;
     assert!(
         fs::read_to_string(&first).unwrap().contains("\"read\":true"),
-        "read on the books, marked in the file"
+        "read in the database, marked in the file"
     );
     until("the new mailbox", async || mail_of(&office, "new").await.len() == 1).await;
     assert_eq!(office.close(), Some(0));
 }
 
 #[tokio::test]
-async fn odd_files_are_left_in_place_with_one_warning_and_block_nobody() {
+async fn invalid_files_are_left_in_place_with_one_warning_each() {
     let place = Place::new();
     let office = place.open();
     let name = |who: &str| format!("2026-03-05T10-30-00Z-{who}.json");
@@ -298,7 +298,7 @@ async fn odd_files_are_left_in_place_with_one_warning_and_block_nobody() {
     let all =
         ["corrupt", "empty", "array", "unsigned", "badname", "office", "large", "longhead", "link", "pipe"];
     until("the warnings", async || all.iter().all(|who| place.log().contains(&name(who)))).await;
-    // More looks at the mailbox say nothing new.
+    // Later scans of the mailbox repeat no warning.
     for n in 0..3 {
         let name = format!("2026-03-05T10-32-0{n}Z-zoe.json");
         drop_file(&place.mail(), "ann", &name, &message("zoe", "ann", "more"));
@@ -313,7 +313,7 @@ async fn odd_files_are_left_in_place_with_one_warning_and_block_nobody() {
         assert_eq!(fs::read_to_string(path.join(name(who))).unwrap(), *text);
     }
     assert_eq!(fs::read_to_string(path.join(".msg.tmp")).unwrap(), "{\"from\": \"half");
-    // One that is mended is taken.
+    // A file that was repaired is taken.
     drop_file(&place.mail(), "ann", &name("corrupt"), &message("mended", "ann", "mended"));
     until("the mended one", async || subjects(&mail_of(&office, "ann").await).contains(&"mended")).await;
     assert_eq!(office.close(), Some(0));
@@ -321,7 +321,7 @@ async fn odd_files_are_left_in_place_with_one_warning_and_block_nobody() {
 
 /// A file that a peer writes in place is taken when it is whole, without a warning.
 #[tokio::test]
-async fn a_file_that_is_still_being_written_is_waited_for() {
+async fn unfinished_file_is_taken_when_complete() {
     use std::io::Write as _;
     let place = Place::new();
     let office = place.open();
@@ -341,7 +341,7 @@ async fn a_file_that_is_still_being_written_is_waited_for() {
 }
 
 #[tokio::test]
-async fn old_mail_is_archived_for_agents_that_do_not_do_it() {
+async fn old_messages_are_archived() {
     let place = Place::new();
     let old = drop_file(&place.mail(), "ann", "2020-01-01T00-00-00Z-zoe.json", &message("zoe", "ann", "old"));
     let fresh = drop_file(
@@ -354,13 +354,13 @@ async fn old_mail_is_archived_for_agents_that_do_not_do_it() {
     let office = place.open_with(&["--archive-every", "1s"]);
     until("the archive", async || place.mail().join("ann/archive/2020-01-01T00-00-00Z-zoe.json").exists())
         .await;
-    until("both letters", async || mail_of(&office, "ann").await.len() == 2).await;
+    until("both messages", async || mail_of(&office, "ann").await.len() == 2).await;
     assert!(!old.exists() && fresh.exists(), "what has just arrived stays for its reader");
     let states = mail_of(&office, "ann").await;
     assert!(states.iter().all(|(_, state)| state == "delivered"), "archived is not read: {states:?}");
-    // Read at the office, it is marked where it is now.
-    let letters = office.call("inbox", json!({ "agent": "ann", "order": "oldest" })).await.unwrap();
-    let id = letters["messages"][0]["id"].clone();
+    // Read at the server, it is marked in the archive.
+    let messages = office.call("inbox", json!({ "agent": "ann", "order": "oldest" })).await.unwrap();
+    let id = messages["messages"][0]["id"].clone();
     office.call("read", json!({ "agent": "ann", "message": id })).await.unwrap();
     let archived = place.mail().join("ann/archive/2020-01-01T00-00-00Z-zoe.json");
     until("the flag in the archive", async || {
@@ -371,9 +371,9 @@ async fn old_mail_is_archived_for_agents_that_do_not_do_it() {
     assert_eq!(office.close(), Some(0));
 }
 
-/// Hook, assignment, activation, report, and the witness's way when somebody is stuck.
+/// Hook, assignment, activation, report, and the witness's nudges for an agent that is stuck.
 #[tokio::test]
-async fn the_cross_channel_flow_is_seen_in_the_history() {
+async fn hooks_nudges_and_mail_are_in_the_event_log() {
     let place = Place::new();
     let office = place.open();
     office.register("mayor").await;
@@ -410,7 +410,7 @@ async fn the_cross_channel_flow_is_seen_in_the_history() {
     until("the nudge", async || told("files.nudge", "one").await).await;
     office.call("nudge", json!({ "from": "mayor", "to": "polecat-1", "message": "two" })).await.unwrap();
     until("the next nudge", async || told("files.nudge", "two").await).await;
-    assert!(told("files.nudge", "one").await, "the directory forgets, the history does not");
+    assert!(told("files.nudge", "one").await, "the event log keeps what the directory replaces");
     let latest = fs::read_to_string(place.dir.path().join("state/nudge/polecat-1/latest.json")).unwrap();
     assert!(latest.contains("two"));
     fs::create_dir(place.mail().join("mayor")).unwrap();
@@ -436,9 +436,9 @@ async fn the_cross_channel_flow_is_seen_in_the_history() {
     assert_eq!(office.close(), Some(0));
 }
 
-/// A mailbox with many files is looked into once; a new file costs what a new file costs.
+/// The files of a large mailbox are read once; a new file does not cause another read of the old ones.
 #[tokio::test]
-async fn what_is_known_is_not_read_again() {
+async fn known_files_are_not_read_again() {
     const FILES: usize = 400;
     let place = Place::new();
     for n in 0..FILES {
@@ -458,7 +458,7 @@ async fn what_is_known_is_not_read_again() {
     .unwrap();
     watch.watch(&place.mail().join("ann"), notify::RecursiveMode::NonRecursive).unwrap();
     let office = place.open();
-    // They are taken in the order of their names, so the last one tells of all.
+    // Files are taken in the order of their names, so the last one is the last to arrive.
     let newest = async || {
         let params = json!({ "agent": "ann", "limit": 1 });
         let page = office.call("inbox", params).await.unwrap_or_default();
@@ -472,24 +472,23 @@ async fn what_is_known_is_not_read_again() {
         drop_file(&place.mail(), "ann", &name, &message("zoe", "ann", &format!("new {n}")));
         until("the new one", async || newest().await == Some(format!("new {n}"))).await;
     }
-    // Past a sweep as well.
+    // Also after a sweep.
     let sweep = Instant::now();
     until("a sweep", async || sweep.elapsed() > Duration::from_secs(3)).await;
     assert_eq!(opened.load(Ordering::Relaxed), 0, "files that were known are opened again");
     assert_eq!(office.close(), Some(0));
 }
 
-/// A number that the office counts, over all its labels.
+/// A metric of the server, over all its labels.
 async fn counted(office: &Office, start: &str) -> u64 {
     let text = reqwest::get(format!("{}/metrics", office.url())).await.unwrap().text().await.unwrap();
     let values = text.lines().filter(|line| line.starts_with(start)).filter_map(|line| line.rsplit_once(' '));
     values.map(|(_, value)| value.parse::<u64>().unwrap()).sum()
 }
 
-/// Whoever empties a mailbox at one stroke does not make the office commit once for each file; everybody else's files
-/// would wait that long.
+/// Emptying a mailbox at once does not cause a commit for each file, for which the files of other agents would wait.
 #[tokio::test]
-async fn files_that_are_taken_out_together_share_commits() {
+async fn files_removed_together_share_commits() {
     const FILES: u64 = 200;
     let place = Place::new();
     fs::create_dir(place.mail().join("ann")).unwrap();
@@ -498,11 +497,11 @@ async fn files_that_are_taken_out_together_share_commits() {
         office.register(agent).await;
     }
     for n in 0..FILES {
-        let letter = json!({ "from": "bob", "to": ["ann"], "subject": n.to_string(), "body": "z" });
-        office.call("send", letter).await.unwrap();
+        let message = json!({ "from": "bob", "to": ["ann"], "subject": n.to_string(), "body": "z" });
+        office.call("send", message).await.unwrap();
     }
     let marked = r#"posthaste_verb_total{realm="main",verb="mark_"#;
-    until("every letter as a file, and noted", async || {
+    until("every message as a file, and delivered", async || {
         place.files("ann").len() as u64 == FILES
             && mail_of(&office, "ann").await.iter().all(|(_, state)| state == "delivered")
     })
@@ -512,7 +511,7 @@ async fn files_that_are_taken_out_together_share_commits() {
     for (file, _) in place.files("ann") {
         fs::remove_file(place.mail().join("ann").join(file)).unwrap();
     }
-    until("every letter read", async || {
+    until("every message read", async || {
         mail_of(&office, "ann").await.iter().all(|(_, state)| state == "read")
     })
     .await;
@@ -524,7 +523,7 @@ async fn files_that_are_taken_out_together_share_commits() {
 }
 
 #[tokio::test]
-async fn mailboxes_of_other_accounts_are_passed_over() {
+async fn mailboxes_of_other_accounts_are_ignored() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
     let place = Place::new();
     let set =
@@ -539,7 +538,7 @@ async fn mailboxes_of_other_accounts_are_passed_over() {
     let shared = place.open_with(&["--mail-dir-shared"]);
     assert_eq!(shared.close(), Some(0));
     set(&mail, 0o755);
-    // Files are as open as their mailbox.
+    // Files have the permissions of their mailbox.
     for (agent, mode) in [("ann", 0o700), ("bob", 0o755), ("eve", 0o755)] {
         fs::create_dir_all(mail.join(agent)).unwrap();
         set(&mail.join(agent), mode);
@@ -570,7 +569,7 @@ async fn mailboxes_of_other_accounts_are_passed_over() {
 
 // F14: a directory under the name of another door's agent is a way to write to it, and shows nothing of its mail.
 #[tokio::test]
-async fn a_directory_does_not_take_the_mail_of_another_doors_agent() {
+async fn directory_does_not_receive_mail_of_agents_of_other_doors() {
     let place = Place::new();
     let office = place.open();
     for agent in ["walter", "green"] {
@@ -578,11 +577,11 @@ async fn a_directory_does_not_take_the_mail_of_another_doors_agent() {
     }
     office.send("walter", "green", "private", "1").await.unwrap();
     fs::create_dir(place.mail().join("green")).unwrap();
-    // What is written there reaches the agent, and by then the bridge knows the directory.
+    // A file in the directory reaches the agent, and by then the bridge has opened it.
     send(&place.mail(), "zoe", "green", "by file", "by file");
     until("the file", async || mail_of(&office, "green").await.len() == 2).await;
     office.send("walter", "green", "private too", "2").await.unwrap();
-    // The files agent's mail goes the same way, so what comes after it has been dealt with.
+    // Mail of an agent that uses files takes the same path, so once it is there, the earlier messages were handled.
     send(&place.mail(), "green", "zoe", "to a files agent", "x");
     office.send("walter", "zoe", "last", "3").await.unwrap();
     until("the last file", async || place.files("zoe").iter().any(|(_, file)| file["body"] == "last")).await;
@@ -590,7 +589,7 @@ async fn a_directory_does_not_take_the_mail_of_another_doors_agent() {
     for (name, _) in place.files("green") {
         fs::remove_file(place.mail().join("green").join(name)).unwrap();
     }
-    // A file that is gone was read, where its agent uses the directory. Two of those take a sweep over every mailbox.
+    // A removed file counts as read where its agent uses the directory. Two of those take a sweep over all mailboxes.
     for (round, (name, _)) in place.files("zoe").into_iter().enumerate() {
         fs::remove_file(place.mail().join("zoe").join(name)).unwrap();
         until("what zoe took out", async || {
@@ -605,7 +604,7 @@ async fn a_directory_does_not_take_the_mail_of_another_doors_agent() {
 
 // F14: the operator can have the mail of an agent copied all the same.
 #[tokio::test]
-async fn the_operator_names_agents_that_get_files() {
+async fn operator_names_agents_that_get_files() {
     let place = Place::new();
     let office = place.open_with(&["--mail-dir-agent", "green"]);
     for agent in ["walter", "green"] {

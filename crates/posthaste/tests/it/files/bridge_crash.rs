@@ -1,4 +1,4 @@
-//! `kill -9` of the bridge and of its writers, at random moments: nothing acknowledged is lost on either side, and nothing
+//! `kill -9` of the bridge and of its writers, at random moments: no acknowledged message is lost on either side, and none
 //! comes twice.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,9 +15,9 @@ use crate::office::Office;
 
 const ROUNDS: u64 = 8;
 
-/// Two writers of files that die with the round, and one sender at the office.
+/// Two writers of files that are killed in each round, and one sender at the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killing_bridge_and_writers_loses_nothing_and_doubles_nothing() {
+async fn killing_bridge_and_writers_neither_loses_nor_duplicates_messages() {
     let place = Place::new();
     std::fs::create_dir(place.mail().join("ann")).unwrap();
     let mut dropped: BTreeSet<String> = BTreeSet::new();
@@ -35,7 +35,7 @@ async fn killing_bridge_and_writers_loses_nothing_and_doubles_nothing() {
                 std::thread::spawn(move || feed(stdin, stdout, round, writer))
             })
             .collect();
-        let sender = tokio::spawn(send_until_silence(office.clone(), round));
+        let sender = tokio::spawn(send_until_killed(office.clone(), round));
         chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         tokio::time::sleep(Duration::from_millis(60 + (chance >> 33) % 300)).await;
         let pid = rustix::process::Pid::from_raw(office.pid().cast_signed()).unwrap();
@@ -48,7 +48,7 @@ async fn killing_bridge_and_writers_loses_nothing_and_doubles_nothing() {
             dropped.extend(reader.join().unwrap());
         }
         sent.extend(sender.await.unwrap());
-        Arc::into_inner(office).expect("nobody else holds it").kill();
+        Arc::into_inner(office).expect("no other owner").kill();
     }
     assert!(
         dropped.len() > 20 && sent.len() > 20,
@@ -57,25 +57,25 @@ async fn killing_bridge_and_writers_loses_nothing_and_doubles_nothing() {
         sent.len()
     );
     let office = place.open();
-    let letters = async || -> BTreeMap<String, usize> {
+    let messages = async || -> BTreeMap<String, usize> {
         let mut count = BTreeMap::new();
-        for letter in office.inbox("ann", 0).await {
-            *count.entry(letter["subject"].as_str().unwrap().to_owned()).or_default() += 1;
+        for message in office.inbox("ann", 0).await {
+            *count.entry(message["subject"].as_str().unwrap().to_owned()).or_default() += 1;
         }
         count
     };
-    until("every file at the office", async || {
-        let letters = letters().await;
-        dropped.iter().all(|subject| letters.contains_key(subject))
+    until("every file at the server", async || {
+        let messages = messages().await;
+        dropped.iter().all(|subject| messages.contains_key(subject))
     })
     .await;
-    until("every letter in the directory", async || {
+    until("every message in the directory", async || {
         let files: BTreeSet<String> = place.files("ann").iter().map(|(_, value)| subject(value)).collect();
         sent.iter().all(|subject| files.contains(subject))
     })
     .await;
-    let twice: Vec<_> = letters().await.into_iter().filter(|(_, count)| *count > 1).collect();
-    assert_eq!(twice, [], "letters that came twice");
+    let twice: Vec<_> = messages().await.into_iter().filter(|(_, count)| *count > 1).collect();
+    assert_eq!(twice, [], "messages that came twice");
     let mut files: BTreeMap<String, usize> = BTreeMap::new();
     for (_, value) in place.files("ann") {
         *files.entry(subject(&value)).or_default() += 1;
@@ -95,7 +95,7 @@ fn batch(place: &Place) -> Child {
     program.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Feeds a writer until it dies; the subjects it acknowledged.
+/// Feeds a writer until it is killed; the subjects it acknowledged.
 fn feed(
     mut stdin: impl Write + Send + 'static,
     stdout: impl std::io::Read,
@@ -106,7 +106,7 @@ fn feed(
         for n in 0..20_000 {
             let subject = format!("file-{round}-{writer}-{n}");
             let line = json!({ "ref": subject, "from": format!("w-{writer}"), "to": "ann", "subject": subject, "body": "z" });
-            // A dozen at a time: enough for batches, and not more than can be looked through afterwards.
+            // A dozen at a time: enough for batches, and few enough to check afterwards.
             if n % 12 == 11 {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -123,12 +123,12 @@ fn feed(
     acked
 }
 
-async fn send_until_silence(office: Arc<Office>, round: u64) -> Vec<String> {
+async fn send_until_killed(office: Arc<Office>, round: u64) -> Vec<String> {
     let mut acked = Vec::new();
     for n in 0.. {
-        let subject = format!("letter-{round}-{n}");
-        let letter = json!({ "from": "bob", "to": ["ann"], "subject": subject, "body": "z" });
-        match office.call("send", letter).await {
+        let subject = format!("message-{round}-{n}");
+        let message = json!({ "from": "bob", "to": ["ann"], "subject": subject, "body": "z" });
+        match office.call("send", message).await {
             Ok(_) => acked.push(subject),
             Err(_) => break,
         }

@@ -27,7 +27,7 @@ pub(crate) fn send(dir: &Path, from: &str, to: &str, subject: &str, body: &str) 
     on(dir, "send", &args).ok().stdout.trim().to_owned()
 }
 
-/// Puts a file there in the way of a peer that knows nothing of us.
+/// Writes a file as a peer does that follows the specification only.
 pub(crate) fn drop_file(dir: &Path, agent: &str, name: &str, text: &str) -> PathBuf {
     let mailbox = dir.join(agent);
     fs::create_dir_all(&mailbox).unwrap();
@@ -46,7 +46,7 @@ pub(crate) fn message(from: &str, to: &str, subject: &str) -> String {
     .to_string()
 }
 
-/// Makes a file look as if it had been written some time ago.
+/// Sets a file's times to some time ago.
 pub(crate) fn age(path: &Path, span: Duration) {
     #[expect(clippy::disallowed_methods, reason = "a file's date is told by the same clock")]
     let then = SystemTime::now() - span;
@@ -54,7 +54,7 @@ pub(crate) fn age(path: &Path, span: Duration) {
 }
 
 #[test]
-fn words_outside_the_contract_are_refused_and_nothing_is_made() {
+fn invalid_values_are_refused_and_nothing_is_made() {
     let dir = TestDir::new();
     let mail = dir.path().join("mail");
     let send = |args: &[&str]| on(&mail, "send", &[&["--body", "x", "--subject", "s"], args].concat());
@@ -91,7 +91,7 @@ fn words_outside_the_contract_are_refused_and_nothing_is_made() {
 }
 
 #[test]
-fn a_mailbox_that_is_a_link_is_not_entered() {
+fn mailbox_that_is_a_link_is_refused() {
     let dir = TestDir::new();
     let (mail, elsewhere) = (dir.path().join("mail"), dir.path().join("elsewhere"));
     fs::create_dir_all(&mail).unwrap();
@@ -102,9 +102,9 @@ fn a_mailbox_that_is_a_link_is_not_entered() {
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
 }
 
-/// Odd files of every sort hide nothing, block nobody, and are named.
+/// Invalid files of every sort are named and hide no others.
 #[test]
-fn whatever_lies_there_the_rest_is_listed() {
+fn invalid_files_do_not_hide_others() {
     let dir = TestDir::new();
     let mail = dir.path().join("mail");
     let name = |who: &str| format!("2026-03-05T10-30-00Z-{who}.json");
@@ -130,14 +130,14 @@ fn whatever_lies_there_the_rest_is_listed() {
     for odd in ["array", "deep", "large", "directory", "link", "pipe"] {
         assert!(listed.stderr.contains(&name(odd)), "{odd} is not named: {}", listed.stderr);
     }
-    // A link in the archive's place is not followed either; the old message stays where it is.
+    // An archive that is a link is not followed either; the old message stays in the mailbox.
     std::os::unix::fs::symlink(dir.path(), path.join("archive")).unwrap();
     assert_eq!(on(&mail, "archive", &["--agent=ann"]).code, 1);
     assert!(path.join(name("good")).exists());
 }
 
 #[test]
-fn the_test_dialect_is_listed_and_marked() {
+fn variant_of_the_peers_tests_is_listed_and_marked() {
     let dir = TestDir::new();
     let text = r#"{"from":"witness-01","to":"mayor","channel":"mail","payload":"STALL_ALERT: polecat-2","timestamp":"2026-03-06T09:15:00.000Z","durable":true,"n":9007199254740993.0}"#;
     let name = "2026-03-06T09:15:00.000Z-witness-01.json";
@@ -155,7 +155,7 @@ fn the_test_dialect_is_listed_and_marked() {
     assert_eq!(on(dir.path(), "read", &["--agent=mayor", name]).code, 0, "it is found in the archive");
 }
 
-/// An archived message of the same name is not written over.
+/// An archived message of the same name is not overwritten.
 #[test]
 fn archiving_keeps_both_messages_of_one_name() {
     let dir = TestDir::new();
@@ -174,7 +174,7 @@ fn archiving_keeps_both_messages_of_one_name() {
         .collect();
     subjects.sort();
     assert_eq!(subjects, ["first", "second"]);
-    // The same message twice is one, and the one that was read stays.
+    // Two copies of a message become one, and the one marked as read stays.
     drop_file(
         dir.path(),
         "ann",
@@ -187,9 +187,9 @@ fn archiving_keeps_both_messages_of_one_name() {
     assert_eq!(fs::read_dir(dir.path().join("ann")).unwrap().count(), 1, "only the archive is left");
 }
 
-/// A line that cannot be sent is complained about; the others are acknowledged.
+/// A line that cannot be sent is reported; the others are acknowledged.
 #[test]
-fn a_batch_acknowledges_what_is_durable_and_nothing_else() {
+fn batch_acknowledges_durable_messages_only() {
     let dir = TestDir::new();
     let mut child = Posthaste::new()
         .args(["send", "--batch", &format!("--mail-dir={}", dir.path().display())])
@@ -225,10 +225,10 @@ fn a_batch_acknowledges_what_is_durable_and_nothing_else() {
     assert_eq!(String::from_utf8(done.stderr).unwrap().lines().count(), 4, "three lines and a last word");
 }
 
-/// A power cut leaves a whole message under a sender's temporary name. The doctor says so and, asked to, delivers a copy;
-/// the sender's own file is never touched.
+/// A power cut leaves a whole message under a sender's temporary name. The doctor reports it and, on request, delivers a
+/// copy; the sender's own file is not changed.
 #[test]
-fn the_doctor_restores_what_a_power_cut_left() {
+fn doctor_restores_messages_that_a_power_cut_left() {
     let dir = TestDir::new();
     let mail = dir.path().join("mail");
     let data = dir.path().join("data");

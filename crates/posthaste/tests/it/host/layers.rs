@@ -112,7 +112,7 @@ async fn bodies_have_a_limit_and_must_move() {
 }
 
 #[tokio::test]
-async fn who_writes_everything_before_it_reads_finds_the_refusal() {
+async fn a_client_that_sends_its_whole_body_first_reads_the_refusal() {
     let office = local().await;
     let size = 9 << 20;
     for (host, expected) in [("localhost", "413"), ("evil.test", "421")] {

@@ -1,4 +1,4 @@
-//! The accept loop: who is cut off, who is turned away, and who may finish.
+//! The accept loop: timeouts, the connection limit and graceful shutdown.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::harness::{LONG, keep_alive, listen, rest};
 
-/// Short, but not so short that a busy machine trips over it.
+/// A short timeout, long enough for a busy machine.
 const SHORT: Duration = Duration::from_millis(300);
 
 fn hello() -> Router {
@@ -28,7 +28,7 @@ fn impatient() -> ListenOptions {
 }
 
 #[tokio::test]
-async fn answers_and_tells_doors_who_asks() {
+async fn requests_carry_the_address_of_their_peer() {
     let door = |ConnectInfo(address): ConnectInfo<SocketAddr>, Extension(peer): Extension<Peer>| async move {
         format!("{} {} {}", address.ip(), address == peer.address, peer.tls)
     };
@@ -36,7 +36,7 @@ async fn answers_and_tells_doors_who_asks() {
     assert_ne!(office.address.port(), 0);
     let answer = office.get("/").await;
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("127.0.0.1 true false"), "{answer}");
-    assert!(office.close().await < Duration::from_secs(2), "nobody to wait for");
+    assert!(office.close().await < Duration::from_secs(2), "there is no request to wait for");
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn silent_and_slow_peers_are_cut_off() {
 }
 
 #[tokio::test]
-async fn a_drop_at_a_time_does_not_help() {
+async fn slow_request_heads_are_cut_off() {
     let office = listen(hello(), impatient()).await;
     let mut stream = office.connect().await;
     let (mut read, mut write) = stream.split();
@@ -108,7 +108,7 @@ async fn idle_connections_end_and_busy_ones_do_not() {
 }
 
 #[tokio::test]
-async fn one_too_many_is_told_so() {
+async fn connections_beyond_the_limit_get_503() {
     let options = ListenOptions { max_connections: 2, ..ListenOptions::default() };
     let office = listen(hello(), options).await;
     let (mut one, mut two) = (office.connect().await, office.connect().await);
@@ -121,17 +121,17 @@ async fn one_too_many_is_told_so() {
     keep_alive(&mut one, "hello").await;
 
     drop(two);
-    // The place is free as soon as the listener has noticed.
+    // The connection is counted until the listener has noticed that it is closed.
     let freed = async {
         while !office.get("/").await.starts_with("HTTP/1.1 200") {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(LONG, freed).await.expect("a place becomes free");
+    timeout(LONG, freed).await.expect("a connection becomes free");
 }
 
 #[tokio::test]
-async fn closing_lets_requests_finish() {
+async fn shutdown_lets_requests_finish() {
     let begun = Arc::new(Notify::new());
     let announce = begun.clone();
     let slow = get(move || async move {
@@ -156,19 +156,25 @@ async fn closing_lets_requests_finish() {
 }
 
 #[tokio::test]
-async fn closing_does_not_wait_for_ever() {
-    let app = Router::new().route("/", get(|| async { std::future::pending::<&str>().await }));
+async fn shutdown_ends_after_the_grace_period() {
+    let begun = Arc::new(Notify::new());
+    let announce = begun.clone();
+    let stuck = get(move || async move {
+        announce.notify_one();
+        std::future::pending::<&str>().await
+    });
+    let app = Router::new().route("/", stuck);
     let office = listen(app, ListenOptions { grace: SHORT, ..ListenOptions::default() }).await;
     let mut stuck = office.connect().await;
     stuck.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
-    sleep(SHORT / 3).await;
+    timeout(LONG, begun.notified()).await.expect("the request arrives");
     let took = office.close().await;
     assert!(took >= SHORT && took < SHORT + Duration::from_secs(3), "{took:?}");
     assert_eq!(rest(&mut stuck).await, "");
 }
 
 #[tokio::test]
-async fn a_websocket_counts_and_ends_with_the_office() {
+async fn a_websocket_counts_as_a_connection_and_ends_with_the_server() {
     let echo = any(|upgrade: WebSocketUpgrade| async {
         upgrade.on_upgrade(|mut socket| async move {
             while let Some(Ok(message)) = socket.recv().await {
@@ -194,7 +200,10 @@ async fn a_websocket_counts_and_ends_with_the_office() {
     let mut frame = [0; 4];
     timeout(LONG, stream.read_exact(&mut frame)).await.unwrap().unwrap();
     assert_eq!(frame, [0x81, 2, b'h', b'i']);
-    assert!(office.get("/").await.starts_with("HTTP/1.1 503 "), "the WebSocket holds the only place");
+    assert!(
+        office.get("/").await.starts_with("HTTP/1.1 503 "),
+        "the WebSocket is the only allowed connection"
+    );
 
     // This door does not watch `stop`, so it is cut off after the grace period.
     let took = office.close().await;
@@ -214,16 +223,22 @@ async fn a_peer_that_stops_reading_is_cut_off() {
             sleep(Duration::from_millis(50)).await;
         }
     };
-    timeout(LONG, freed).await.expect("its place becomes free");
+    timeout(LONG, freed).await.expect("its connection becomes free");
 }
 
 #[tokio::test]
 async fn http2_streams_finish_or_are_cut_off_too() {
-    let slow = get(|| async {
+    let (slow_begun, stuck_begun) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (slow_announce, stuck_announce) = (slow_begun.clone(), stuck_begun.clone());
+    let slow = get(move || async move {
+        slow_announce.notify_one();
         sleep(SHORT).await;
         "done"
     });
-    let stuck = get(|| async { std::future::pending::<&str>().await });
+    let stuck = get(move || async move {
+        stuck_announce.notify_one();
+        std::future::pending::<&str>().await
+    });
     let app = Router::new().route("/slow", slow).route("/stuck", stuck);
     let office = listen(app, ListenOptions { grace: SHORT * 3, ..ListenOptions::default() }).await;
     let io = hyper_util::rt::TokioIo::new(office.connect().await);
@@ -236,7 +251,8 @@ async fn http2_streams_finish_or_are_cut_off_too() {
     };
     let (slow, stuck) = (ask("/slow"), ask("/stuck"));
     let (slow, stuck, took) = tokio::join!(slow, stuck, async {
-        sleep(SHORT / 2).await;
+        let begun = async { tokio::join!(slow_begun.notified(), stuck_begun.notified()) };
+        timeout(LONG, begun).await.expect("both requests arrive");
         office.close().await
     });
     assert_eq!(slow.unwrap().status().as_u16(), 200);

@@ -84,7 +84,7 @@ async fn a_handshake_that_stands_still_is_cut_off() {
     let start = Instant::now();
     rest(&mut office.connect().await).await;
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    // Plain HTTP is no handshake either, and nobody else is disturbed.
+    // Plain HTTP is no handshake either, and other connections are not affected.
     assert!(!office.get("/").await.starts_with("HTTP/1.1 200"));
     connect(&office, &trust, &[]).await.unwrap();
 }
@@ -104,7 +104,7 @@ async fn a_new_certificate_without_a_restart() {
     assert!(connect(&office, &old, &[]).await.is_err());
     keep_alive(&mut before, "tls true").await;
 
-    // A mistake leaves the good one in place.
+    // An invalid file leaves the old certificate in use.
     dir.write("cert.pem", "nothing");
     assert!(tls.reload().is_err());
     connect(&office, &new, &[]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Agents of every kind: programs, web hooks, models, the office's own, and those that come by another door.
+//! Agents of every kind: programs, web hooks, models, the server's own, and clients of other doors.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::harness::{Listening, TestDir, listen};
 use crate::office::Trouble;
 use crate::swarm::{Swarm, boss, hand, script, scripted, team, uuid};
 
-/// What a scripted endpoint was asked, in order.
+/// The requests to a scripted endpoint, in order.
 type Asked = Arc<Mutex<Vec<Value>>>;
 
 async fn serve(path: &str, answer: fn(usize, &Value) -> Response) -> (Listening, Asked) {
@@ -41,7 +41,7 @@ fn said(pieces: &[Value]) -> Response {
     ([("content-type", "text/event-stream")], text).into_response()
 }
 
-/// First asks the hand, with arguments that come in pieces; then completes with what the hand said.
+/// First asks the hand, with arguments in several pieces; then completes with the answer.
 fn supervising(n: usize, body: &Value) -> Response {
     if n == 1 {
         let name = json!({ "name": "send_request", "arguments": "" });
@@ -93,7 +93,7 @@ async fn a_model_is_offered_the_tools_and_its_calls_are_carried_out() {
         assert!(tools.contains(&tool), "{tools:?}");
     }
     assert!(first["messages"][0]["content"].as_str().unwrap().starts_with("Lead."));
-    // The second time it is shown what it did and what came of it.
+    // The second request shows its calls and their results.
     let roles: Vec<&str> = asked[1]["messages"]
         .as_array()
         .unwrap()
@@ -113,7 +113,7 @@ fn plain(n: usize, _: &Value) -> Response {
 }
 
 #[tokio::test]
-async fn a_models_plain_words_are_for_whoever_asked() {
+async fn plain_text_of_a_model_answers_the_sender() {
     let (endpoint, asked) = serve("/v1/chat/completions", plain).await;
     let url = format!("http://{}/v1", endpoint.address);
     let model = json!({ "model": { "url": url, "name": "tiny", "stream": false } });
@@ -142,7 +142,7 @@ async fn a_web_hook_answers_for_an_agent() {
 }
 
 #[tokio::test]
-async fn a_hook_that_fails_is_told_to_whoever_asked() {
+async fn failing_hook_is_reported_to_the_sender() {
     let (endpoint, _) = serve("/turn", |_, _| axum::http::StatusCode::IM_A_TEAPOT.into_response()).await;
     let driver = json!({ "http": format!("http://{}/turn", endpoint.address) });
     let agents = json!([boss(scripted(), &["hand"]), hand("hand", driver.clone())]);
@@ -150,35 +150,35 @@ async fn a_hook_that_fails_is_told_to_whoever_asked() {
     let ann = swarm.token("team", "user", "ann");
     let body = script(&[("send_request", json!({ "target": "hand", "subject": "s", "body": "x" }))]);
     assert!(swarm.ask(&ann, json!({ "body": body })).await.contains("418"));
-    // With nobody else to tell, the task ends.
+    // If the sender is a user, the task ends.
     let alone = Swarm::open(&team("team", json!([boss(driver, &[])])), &[], &[]);
     let ann = alone.token("team", "user", "ann");
     let (_, answer) = alone.post("/message", &ann, json!({ "body": "x", "show_events": true })).await;
     assert!(answer.to_string().contains("::agent_error::"), "{answer}");
 }
 
-/// Ends once in the middle of a turn; started again, it answers.
+/// The program ends once in the middle of a turn; restarted, it answers.
 #[tokio::test]
-async fn a_program_that_ends_is_started_again_with_the_turn_it_had() {
+async fn program_is_restarted_with_its_unfinished_turn() {
     let dir = TestDir::new();
-    let mark = dir.path().join("mark");
+    let started = dir.path().join("started");
     let text = format!(
         "while read -r line; do
-           if [ ! -e '{mark}' ]; then touch '{mark}'; exit 3; fi
+           if [ ! -e '{started}' ]; then touch '{started}'; exit 3; fi
            id=$(printf '%s' \"$line\" | sed -E 's/^\\{{\"id\":([0-9]+).*/\\1/')
            printf '{{\"id\":%s,\"calls\":[{{\"tool\":\"task_complete\",\"args\":{{\"finish_message\":\"second try\"}}}}]}}\\n' \"$id\"
          done",
-        mark = mark.display()
+        started = started.display()
     );
     let driver = json!({ "command": ["bash", "-c", text] });
     let swarm = Swarm::open(&team("team", json!([boss(driver, &[])])), &[], &[]);
     let ann = swarm.token("team", "user", "ann");
     assert_eq!(swarm.ask(&ann, json!({ "body": "x" })).await, "second try");
-    assert!(mark.exists());
+    assert!(started.exists());
 }
 
 #[tokio::test]
-async fn the_office_s_own_relay_passes_on_and_back() {
+async fn builtin_relay_passes_requests_and_answers_on() {
     let relay = json!({ "builtin": "relay", "to": "hand" });
     let agents = json!([boss(relay, &["hand"]), hand("hand", json!({ "builtin": "echo" }))]);
     let swarm = Swarm::open(&team("team", agents), &[], &[]);
@@ -186,7 +186,7 @@ async fn the_office_s_own_relay_passes_on_and_back() {
     assert_eq!(swarm.ask(&ann, json!({ "body": "there and back" })).await, "there and back");
 }
 
-/// An agent of another door reads its mail there, answers into the conversation, and the task goes on.
+/// An agent of another door reads its message there and answers into the conversation, and the task continues.
 #[tokio::test]
 async fn an_agent_of_another_door_takes_part() {
     let relay = json!({ "builtin": "relay", "to": "hand" });
@@ -202,8 +202,8 @@ async fn an_agent_of_another_door_takes_part() {
     let asking = swarm.ask(&ann, json!({ "body": "who is there?", "task_id": task }));
     let answering = async {
         for _ in 0..400 {
-            if let Some(letter) = office.inbox("hand", 0).await.first() {
-                assert_eq!(letter["body"], "who is there?");
+            if let Some(message) = office.inbox("hand", 0).await.first() {
+                assert_eq!(message["body"], "who is there?");
                 let reply =
                     json!({ "from": "hand", "to": ["boss"], "body": "it is me", "conversation": task });
                 office.call("send", reply).await.unwrap();
@@ -211,14 +211,14 @@ async fn an_agent_of_another_door_takes_part() {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("no letter came");
+        panic!("no message came");
     };
-    // What the relay gets from the hand is a request to it, so it asks once more; the second answer would be the same.
+    // The hand's message is a request to the relay, which asks once more; the second answer would be the same.
     let (answer, ()) = tokio::join!(tokio::time::timeout(Duration::from_secs(20), asking), answering);
     assert_eq!(answer.expect("the task ends"), "it is me");
 }
 
-/// Within a task an agent of another door may write to its comm_targets alone; its other mail is its own business.
+/// Within a task an agent of another door may write only to its comm_targets; other messages are not restricted.
 #[tokio::test]
 async fn an_agent_of_another_door_keeps_to_its_comm_targets() {
     let relay = json!({ "builtin": "relay", "to": "hand" });
@@ -251,7 +251,7 @@ async fn an_agent_of_another_door_keeps_to_its_comm_targets() {
         let told = async {
             loop {
                 let mail = office.inbox("hand", 0).await;
-                if mail.iter().any(|letter| letter["subject"] == "::improper_response_to_user::") {
+                if mail.iter().any(|message| message["subject"] == "::improper_response_to_user::") {
                     return;
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -266,7 +266,7 @@ async fn an_agent_of_another_door_keeps_to_its_comm_targets() {
     assert_eq!(answer.expect("the task ends"), "it is me");
 }
 
-/// F45: the example's answer shows that three agents worked on the question.
+/// The example's answer shows that three agents worked on the question.
 #[tokio::test]
 async fn the_examples_answer_names_its_agents() {
     let file =
@@ -276,6 +276,6 @@ async fn the_examples_answer_names_its_agents() {
     let said = swarm.ask(&ann, json!({ "body": "What is new?" })).await;
     let expected = "The editor asked the reporter; the reporter asked the archive; the archive has nothing about \"What is new?\" yet.";
     assert_eq!(said, expected);
-    // Words that look like a place holder are not one.
+    // A placeholder in a message is not replaced.
     assert!(swarm.ask(&ann, json!({ "body": "{self}" })).await.contains("nothing about \"{self}\""));
 }

@@ -1,5 +1,5 @@
-//! A task survives the process: killed in the middle of fifty, all fifty are finished after the restart, and nothing in
-//! them happens twice; actions that were under way are told of, and not begun again.
+//! Tasks survive a kill of the process: all are finished after the restart, no message is stored twice, and actions that were
+//! running are reported as uncertain and not begun again.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::swarm::{Swarm, boss, hand, team, uuid};
 
 const TASKS: u64 = 50;
 
-/// A program that takes its time over each turn and then answers the supervisor.
+/// A program that answers the supervisor after a delay.
 fn slow() -> Value {
     let text = r#"while read -r line; do
         id=$(printf '%s' "$line" | sed -E 's/^\{"id":([0-9]+).*/\1/')
@@ -20,7 +20,7 @@ fn slow() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killing_the_process_in_the_middle_of_fifty_tasks_loses_none() {
+async fn killed_server_loses_no_task() {
     let relay = json!({ "builtin": "relay", "to": "hand" });
     let agents = json!([boss(relay, &["hand"]), hand("hand", slow())]);
     let mut swarm = Swarm::open(&team("team", agents), &[], &[]);
@@ -31,7 +31,7 @@ async fn killing_the_process_in_the_middle_of_fifty_tasks_loses_none() {
         let request = swarm.http.post(format!("{}/message", swarm.url())).bearer_auth(&ann).json(&body);
         asking.push(tokio::spawn(request.send()));
     }
-    // Every task has been taken, and the program has every one of them in hand.
+    // The program is handling a turn of every task.
     loop {
         let (_, tasks) = swarm.get("/tasks", &ann).await;
         let with_hand = |task: &Value| {
@@ -81,14 +81,14 @@ async fn killing_the_process_in_the_middle_of_fifty_tasks_loses_none() {
     }
 }
 
-/// An action that notes that it has begun, takes its time if told to, and notes that it has ended.
+/// An action that logs its beginning and its end; the second call takes a while.
 const ACTION: &str = r#"read -r args; case $args in *first*) n=1;; *second*) n=2;; *) n=3;; esac
     echo "begun $n" >> "$0"; if [ $n = 2 ]; then sleep 3; fi; echo "ended $n" >> "$0"; echo "result $n""#;
 
-/// Of three actions of one answer the process dies during the second: the first is not repeated, the second is not begun
-/// again but told of as uncertain, the third is begun.
+/// The process is killed during the second of three actions: the first is not repeated, the second is reported as uncertain,
+/// the third is carried out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn actions_are_begun_once_though_the_process_dies() {
+async fn actions_begin_once_despite_a_kill() {
     let text = r#"while read -r line; do
         id=$(printf '%s' "$line" | sed -E 's/^\{"id":([0-9]+).*/\1/')
         case $line in

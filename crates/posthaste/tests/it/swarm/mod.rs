@@ -1,5 +1,5 @@
-//! The swarm door through the real program: who gets what, what is kept apart, streams that go on, and the document
-//! that describes it.
+//! The swarm door through the real program: tasks, isolation of instances, streams that resume, errors, and the OpenAPI
+//! document.
 
 mod agents;
 mod crash;
@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 use crate::harness::TestDir;
 use crate::office::Office;
 
-/// An office that hosts a swarm, with tokens for its callers.
+/// A server that hosts a swarm.
 pub(crate) struct Swarm {
     pub(crate) dir: TestDir,
     pub(crate) office: Option<Office>,
     pub(crate) http: reqwest::Client,
 }
 
-/// A swarm called `team`: a supervisor and what else the test describes.
+/// The definition of a swarm with the supervisor `boss`.
 pub(crate) fn team(name: &str, agents: Value) -> Value {
     json!({
         "name": name, "version": "1.3", "description": "a team", "keywords": ["test"], "public": true,
@@ -43,14 +43,14 @@ pub(crate) fn hand(name: &str, driver: Value) -> Value {
     json!({ "name": name, "driver": driver, "comm_targets": ["boss"] })
 }
 
-/// An agent that does what the message lists.
+/// The driver of an agent that makes the calls that the message lists.
 pub(crate) fn scripted() -> Value {
     json!({ "builtin": "script" })
 }
 
 impl Swarm {
     pub(crate) fn open(file: &Value, args: &[&str], env: &[(&str, &str)]) -> Self {
-        // Each test is its own process, and rustls must not have to guess.
+        // Each test is a process of its own, and rustls needs one default provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let dir = TestDir::new();
         dir.write("swarm.json", &file.to_string());
@@ -70,7 +70,7 @@ impl Swarm {
         self.office.as_ref().unwrap().url()
     }
 
-    /// A token, made on the command line.
+    /// A token, created on the command line.
     pub(crate) fn token(&self, realm: &str, role: &str, name: &str) -> String {
         let data = self.dir.path().join("data");
         let mut posthaste = crate::harness::Posthaste::new();
@@ -94,12 +94,24 @@ impl Swarm {
         (status, response.json().await.unwrap_or_default())
     }
 
-    /// A message and what came of it.
+    /// Sends a message and returns the result of its task.
     pub(crate) async fn ask(&self, token: &str, body: Value) -> String {
         let (status, answer) = self.post("/message", token, body).await;
         assert_eq!(status, 200, "{answer}");
         answer["response"].as_str().unwrap().to_owned()
     }
+}
+
+/// Waits until a condition is true; panics after a while.
+pub(crate) async fn eventually(what: &str, is_true: impl AsyncFn() -> bool) {
+    let wait = async {
+        while !is_true().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait)
+        .await
+        .unwrap_or_else(|_| panic!("never true: {what}"));
 }
 
 pub(crate) fn uuid(n: u64) -> String {
@@ -119,9 +131,9 @@ fn scripted_team() -> Value {
     team("team", json!([boss(scripted(), &["hand"]), hand("hand", scripted())]))
 }
 
-/// Everything that one person can ask about a task is tried by another, by every way there is.
+/// Requests about a task of one user are refused for all other callers.
 #[tokio::test]
-async fn nothing_crosses_from_one_instance_to_another() {
+async fn instances_are_isolated() {
     let swarm = Swarm::open(&scripted_team(), &[], &[]);
     let [ann, bob, boss] = [("user", "ann"), ("user", "bob"), ("admin", "carol")]
         .map(|(role, name)| swarm.token("team", role, name));
@@ -148,7 +160,7 @@ async fn nothing_crosses_from_one_instance_to_another() {
         assert_eq!(answer["response"], "mine");
         assert!(!answer.to_string().contains("zebra"), "{answer}");
     }
-    // By the other doors, too, only those who took part can find it.
+    // Through other doors, too, only participants find it.
     let search = json!({ "query": "zebra" });
     for (token, seen) in [(&ann, true), (&bob, false)] {
         let found = swarm.office.as_ref().unwrap().as_bearer(token).call("search", search.clone()).await;
@@ -159,9 +171,8 @@ async fn nothing_crosses_from_one_instance_to_another() {
     assert_eq!(one["task_owner"], "user:ann@team");
 }
 
-/// What the office's own agents do is written in one piece, unless that would be too large for one.
 #[tokio::test]
-async fn a_long_message_of_the_office_s_own_agents_comes_back() {
+async fn long_messages_are_echoed() {
     let swarm = Swarm::open(&scripted_team(), &[], &[]);
     let ann = swarm.token("team", "user", "ann");
     let long = "x".repeat(300_000);
@@ -171,7 +182,7 @@ async fn a_long_message_of_the_office_s_own_agents_comes_back() {
 }
 
 #[tokio::test]
-async fn a_stream_that_broke_goes_on_where_it_was() {
+async fn broken_stream_resumes_after_the_last_event() {
     let swarm = Swarm::open(&scripted_team(), &[], &[]);
     let ann = swarm.token("team", "user", "ann");
     let task = uuid(2);
@@ -199,7 +210,7 @@ async fn a_stream_that_broke_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn mistakes_are_told_by_the_name_of_the_field() {
+async fn errors_name_the_field() {
     let swarm = Swarm::open(&scripted_team(), &[], &[]);
     let ann = swarm.token("team", "user", "ann");
     let far = swarm.token("team", "agent", "far");
@@ -209,7 +220,7 @@ async fn mistakes_are_told_by_the_name_of_the_field() {
         ("/message", json!({ "body": "x", "subject": 5 }), "subject"),
         ("/message", json!({ "body": "x", "task_id": "no-uuid" }), "task_id"),
         ("/message", json!({ "body": "x", "entrypoint": "hand" }), "entrypoint"),
-        ("/message", json!({ "body": "x", "entrypoint": "nobody" }), "entrypoint"),
+        ("/message", json!({ "body": "x", "entrypoint": "missing" }), "entrypoint"),
         ("/message", json!({ "body": "x", "stream": "yes" }), "stream"),
         ("/message", json!({ "body": "x", "kwargs": { "max_steps": "many" } }), "kwargs.max_steps"),
         ("/message", json!({ "body": "x", "kwargs": { "timeout": -1 } }), "kwargs.timeout"),
@@ -232,7 +243,7 @@ async fn mistakes_are_told_by_the_name_of_the_field() {
 }
 
 #[tokio::test]
-async fn tasks_end_by_time_by_steps_and_by_being_taken_back() {
+async fn tasks_end_by_timeout_step_limit_and_cancellation() {
     let endless = json!({ "command": ["sleep", "1000"] });
     let agents =
         json!([boss(scripted(), &["hand", "wall"]), hand("hand", scripted()), hand("wall", endless)]);
@@ -258,7 +269,7 @@ async fn tasks_end_by_time_by_steps_and_by_being_taken_back() {
     let ((_, answer), ()) = tokio::join!(long, stop);
     assert_eq!(answer["response"], "the task was cancelled");
     assert_eq!(swarm.post("/task/cancel", &ann, json!({ "task_id": task })).await.0, 409);
-    // And it can be gone on with.
+    // A cancelled task can be continued.
     assert_eq!(swarm.ask(&ann, json!({ "body": "again", "task_id": task })).await, "again");
 
     let few = json!({ "body": ask_hand("x"), "kwargs": { "max_steps": 1 } });
@@ -266,17 +277,17 @@ async fn tasks_end_by_time_by_steps_and_by_being_taken_back() {
 }
 
 #[tokio::test]
-async fn agents_that_stand_still_do_not_let_a_task_hang() {
+async fn idle_agents_do_not_hang_a_task() {
     let swarm = Swarm::open(&scripted_team(), &[], &[]);
     let ann = swarm.token("team", "user", "ann");
-    // Nobody does anything after this, until the supervisor is told so and, being an echo, completes with that.
+    // All agents are idle after this. The supervisor is told so and completes the task with what it was told.
     let broadcast = script(&[("send_broadcast", json!({ "subject": "s", "body": "all hands" }))]);
-    assert!(swarm.ask(&ann, json!({ "body": broadcast })).await.contains("nobody has anything left to do"));
+    assert!(swarm.ask(&ann, json!({ "body": broadcast })).await.contains("no agent has anything left to do"));
     assert!(swarm.ask(&ann, json!({ "body": script(&[]) })).await.contains("no tool was called"));
 }
 
 #[tokio::test]
-async fn json_web_tokens_say_who_is_calling() {
+async fn json_web_tokens_identify_the_caller() {
     let dir = TestDir::new();
     let key = "0123456789abcdef0123456789abcdef";
     let path = dir.write("jwt.key", key);
@@ -291,7 +302,7 @@ async fn json_web_tokens_say_who_is_calling() {
 }
 
 #[tokio::test]
-async fn a_revoked_token_is_not_remembered() {
+async fn revoked_token_is_refused() {
     let swarm = Swarm::open(&scripted_team(), &[], &[]);
     let ann = swarm.token("team", "user", "ann");
     assert_eq!(swarm.get("/whoami", &ann).await.0, 200);
@@ -311,7 +322,7 @@ async fn a_revoked_token_is_not_remembered() {
 
 /// The server's own document has every path, body and schema of the specification.
 #[tokio::test]
-async fn the_openapi_document_is_the_specifications() {
+async fn openapi_document_covers_the_specification() {
     let swarm = Swarm::open(&scripted_team(), &[], &[]);
     let (_, ours) = swarm.get("/openapi.json", "").await;
     let spec: Value = serde_json::from_str(include_str!("../../data/mail-1.3/openapi.json")).unwrap();
@@ -319,12 +330,12 @@ async fn the_openapi_document_is_the_specifications() {
         for (method, wanted) in methods.as_object().unwrap() {
             let got = &ours["paths"][path][method];
             assert_eq!(got["operationId"], wanted["operationId"], "{method} {path}");
-            // What needs no token there says so here.
+            // Operations that need no token there say so here.
             let security = wanted.get("security").cloned().unwrap_or_else(|| json!([]));
             assert_eq!(got["security"], security, "{method} {path}");
             let mut body = modern(&wanted["requestBody"]);
             if path == "/message" {
-                // The specification's own text calls it `body`, and either will do.
+                // The specification's text calls it `body`; the server accepts both.
                 let schema = &mut body["content"]["application/json"]["schema"];
                 assert_eq!(schema.as_object_mut().unwrap().remove("required"), Some(json!(["message"])));
             }

@@ -1,5 +1,5 @@
-//! Questions between swarms inside one task: an agent that was asked asks back before it answers, with either server
-//! killed in the middle, and along a chain of three swarms.
+//! Questions between swarms within one task: an agent that was asked asks back before it answers, with either server killed
+//! meanwhile, and along a chain of three swarms.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::harness::{Listening, listen};
 use crate::swarm::restart::Address;
-use crate::swarm::{Swarm, boss, script, scripted, team, uuid};
+use crate::swarm::{Swarm, boss, eventually, script, scripted, team, uuid};
 
 const TASK: u64 = 31;
 
@@ -43,7 +43,7 @@ impl Member {
         self.address.leads_to(&self.swarm);
     }
 
-    /// Asks as the user ann, in the background.
+    /// Sends a message as the user ann, in the background.
     fn ask(&self, body: String) -> tokio::task::JoinHandle<reqwest::Result<reqwest::Response>> {
         let ann = self.swarm.token(self.name, "user", "ann");
         let body = json!({ "body": body, "task_id": uuid(TASK), "kwargs": { "timeout": 25 } });
@@ -107,9 +107,9 @@ async fn answer(asking: tokio::task::JoinHandle<reqwest::Result<reqwest::Respons
     answer["response"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-/// Issue line 13: the agent that was asked asks another agent of the asking swarm before it answers.
+/// The agent that was asked asks another agent of the asking swarm before it answers.
 #[tokio::test]
-async fn an_agent_that_was_asked_asks_back_inside_the_task() {
+async fn asked_agent_asks_back_within_the_task() {
     let (north, south) = pair().await;
     for (here, peer) in [(&north, "south"), (&south, "north")] {
         // The other supervisor asks our helper, and completes with what it hears.
@@ -119,18 +119,18 @@ async fn an_agent_that_was_asked_asks_back_inside_the_task() {
     }
 }
 
-/// The one that asks back is no supervisor: it hands what it heard to its own, which completes.
+/// The agent that asks back is no supervisor: it passes the answer to its supervisor, which completes.
 #[tokio::test]
-async fn an_agent_that_asked_back_reports_to_its_own_supervisor() {
+async fn agent_that_asked_back_reports_to_its_supervisor() {
     let (north, _south) = pair().await;
     let back = script(&[request("helper@north", "x")]);
     let said = answer(north.ask(script(&[request("helper@south", &back)]))).await;
     assert_eq!(said, "helper<helper:x");
 }
 
-/// An agent that is asked back and says nothing does not leave both swarms waiting for each other.
+/// An agent that does not answer a question back does not leave both swarms waiting for each other.
 #[tokio::test]
-async fn a_question_back_that_is_not_answered_is_told_of() {
+async fn unanswered_question_back_is_reported() {
     let (north, _south) = pair().await;
     let silent = script(&[("await_message", json!({}))]);
     let back = script(&[request("helper@north", &silent)]);
@@ -138,7 +138,7 @@ async fn a_question_back_that_is_not_answered_is_told_of() {
     assert!(said.contains("without an answer"), "{said}");
 }
 
-/// Agents behind a web hook, which answer by what they are handed, and may be held up.
+/// A web hook whose answers depend on the turn and can be delayed.
 struct Hook {
     listening: Listening,
     asked: Arc<AtomicUsize>,
@@ -228,9 +228,9 @@ async fn hooked(north: &Hook, south: &Hook) -> (Member, Member) {
 
 const TOLD: &str = "south heard north says how many?";
 
-/// Either server, or both, die while the question back is in an agent's hands; the answers find their way all the same.
+/// Either server, or both, are killed while an agent handles the question back; the answers arrive nevertheless.
 #[tokio::test]
-async fn a_question_back_survives_a_restart_of_either_swarm() {
+async fn question_back_survives_a_restart_of_either_swarm() {
     for (kill_north, kill_south) in [(true, false), (false, true), (true, true)] {
         let (at_north, at_south) = (Hook::new(false, says_back).await, Hook::new(true, asks_back).await);
         let (mut north, mut south) = hooked(&at_north, &at_south).await;
@@ -243,7 +243,8 @@ async fn a_question_back_survives_a_restart_of_either_swarm() {
         }
         if !kill_north {
             at_north.open.send_replace(true);
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            // North's answer finds south away.
+            south.address.has_refused(1).await;
         }
         for (kill, member) in [(kill_north, &mut north), (kill_south, &mut south)] {
             if kill {
@@ -256,14 +257,14 @@ async fn a_question_back_survives_a_restart_of_either_swarm() {
     }
 }
 
-/// South dies while it works on the answer that it asked for.
+/// South is killed while it handles the answer that it asked for.
 #[tokio::test]
-async fn the_answer_to_a_question_back_survives_a_restart() {
+async fn answer_to_a_question_back_survives_a_restart() {
     let at_north = Hook::new(true, says_back).await;
     let at_south = Hook::holding_after(1, false, asks_back).await;
     let (north, mut south) = hooked(&at_north, &at_south).await;
     let asking = north.ask(script(&[request("helper@south", "how many")]));
-    // The second call is the one with the answer.
+    // The second call has the answer.
     at_south.has_been_asked_times(2).await;
     south.kill();
     at_south.open.send_replace(true);
@@ -271,9 +272,9 @@ async fn the_answer_to_a_question_back_survives_a_restart() {
     assert_eq!(answer(asking).await, TOLD);
 }
 
-/// Questions within questions: each answer goes to the one that asked, the newest first.
+/// Nested questions: each answer goes to the agent that asked, the newest question first.
 #[tokio::test]
-async fn questions_within_questions_are_answered_from_the_inside() {
+async fn nested_questions_are_answered_from_the_inside() {
     // North's helper asks south's supervisor once more before it answers it.
     fn between(turn: &Value) -> Value {
         match newest(turn) {
@@ -293,7 +294,7 @@ async fn questions_within_questions_are_answered_from_the_inside() {
 
 /// Two questions of one agent at the same time have two answers.
 #[tokio::test]
-async fn two_questions_at_once_are_both_answered() {
+async fn two_concurrent_questions_are_both_answered() {
     // North's supervisor asks twice, and completes when it has heard two answers.
     fn both(turn: &Value) -> Value {
         let inbox = turn["inbox"].as_array().unwrap();
@@ -313,7 +314,7 @@ async fn two_questions_at_once_are_both_answered() {
     assert_eq!(answer(north.ask("go".to_owned())).await, "one two");
 }
 
-/// North asks south, south asks west, west asks south back; every answer finds its way.
+/// North asks south, south asks west, west asks south back; every answer arrives.
 #[tokio::test]
 async fn a_chain_of_three_swarms_asks_back() {
     let north = Member::open("north", json!([boss(scripted(), &["boss@south"])])).await;
@@ -332,7 +333,7 @@ async fn a_chain_of_three_swarms_asks_back() {
     assert_eq!(north.swarm.ask(&ann, body).await, "helper:far");
 }
 
-/// A question that was open when its task ended is not open when the task goes on.
+/// A question that was open when its task ended is not open when the task continues.
 #[tokio::test]
 async fn a_question_ends_with_its_task() {
     let (at_north, at_south) = (Hook::new(true, says_back).await, Hook::new(false, says_back).await);
@@ -346,13 +347,10 @@ async fn a_question_ends_with_its_task() {
         let said = thread["said"].as_array().unwrap().clone();
         said.iter().map(|one| one["subject"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
     };
-    for _ in 0..200 {
-        if said().await.contains(&"::task_complete::".to_owned()) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let completions = async || said().await.iter().filter(|subject| *subject == "::task_complete::").count();
+    eventually("south knows of the end", async || completions().await == 1).await;
     assert_eq!(answer(north.ask(script(&[request("boss@south", "again")]))).await, "again");
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // South's completion, its answer to north, and north's notice of the end, which is the last message of the task.
+    eventually("south knows of the second end", async || completions().await == 4).await;
     assert!(!said().await.contains(&"::task_error::".to_owned()), "{:?}", said().await);
 }

@@ -1,4 +1,4 @@
-//! Between swarms: over TLS that is checked, again and again while a swarm is away, and told if it stays away.
+//! Messages between swarms: over verified TLS, retried while a swarm is away, and reported to the sender if it stays away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,9 +24,9 @@ fn ask_peer(peer: &str, body: &str) -> String {
     script(&[("send_request", json!({ "target": format!("boss@{peer}"), "subject": "s", "body": body }))])
 }
 
-/// Two offices that know each other only under certificates of their own making.
+/// Two servers with self-signed certificates that each other trusts.
 #[tokio::test]
-async fn two_offices_work_on_a_task_over_tls() {
+async fn two_servers_work_on_a_task_over_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let dir = TestDir::new();
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
@@ -52,20 +52,20 @@ async fn two_offices_work_on_a_task_over_tls() {
     let said = north.ask(&ann, json!({ "body": ask_peer("south", "over the wire") })).await;
     assert_eq!(said, "over the wire", "the other supervisor completes, and what it says comes back");
 
-    // Without the authority the same address is not believed.
+    // Without the certificate authority the same address is refused.
     let doubting = Swarm::open(&with_peer("east", "south"), &[], &[]);
     let admin = doubting.token("east", "admin", "adm");
     let (status, answer) = doubting.post("/swarms", &admin, entry("south", south.url(), &of_n)).await;
     assert_eq!(status, 502, "{answer}");
-    // The token is kept where only the office can read it, and not in the books.
+    // The token is stored in a file of its own, and not in the database.
     let realm = north.dir.path().join("data/realms");
     for file in ["north.db", "north.db-wal"] {
-        let books = std::fs::read(realm.join(file)).unwrap();
-        assert!(!books.windows(of_n.len()).any(|part| part == of_n.as_bytes()), "{file} holds the token");
+        let database = std::fs::read(realm.join(file)).unwrap();
+        assert!(!database.windows(of_n.len()).any(|part| part == of_n.as_bytes()), "{file} holds the token");
     }
 }
 
-/// A swarm that takes nothing at first.
+/// A swarm that refuses the first messages.
 async fn reluctant(refusals: usize, status: StatusCode) -> (Listening, Arc<AtomicUsize>) {
     let tried = Arc::new(AtomicUsize::new(0));
     let seen = tried.clone();
@@ -95,17 +95,17 @@ async fn team_with_far(far: &Listening) -> (Swarm, String) {
 }
 
 #[tokio::test]
-async fn a_swarm_that_is_busy_is_asked_again() {
+async fn delivery_to_a_busy_swarm_is_retried() {
     let (far, tried) = reluctant(2, StatusCode::SERVICE_UNAVAILABLE).await;
     let (swarm, ann) = team_with_far(&far).await;
-    // The far side never answers the question, so the task ends by time; what counts is that the letter arrived.
+    // The other swarm never answers the question, so the task times out; the test is about the delivery.
     let body = json!({ "body": ask_peer("far", "x"), "kwargs": { "timeout": 3 } });
     swarm.ask(&ann, body).await;
     assert_eq!(tried.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]
-async fn a_swarm_that_refuses_or_is_gone_is_told_to_the_sender() {
+async fn failed_delivery_is_reported_to_the_sender() {
     let (far, tried) = reluctant(usize::MAX, StatusCode::INTERNAL_SERVER_ERROR).await;
     let (swarm, ann) = team_with_far(&far).await;
     let said = swarm.ask(&ann, json!({ "body": ask_peer("far", "x") })).await;
@@ -114,16 +114,16 @@ async fn a_swarm_that_refuses_or_is_gone_is_told_to_the_sender() {
     far.close().await;
     let said = swarm.ask(&ann, json!({ "body": ask_peer("far", "x") })).await;
     assert!(said.contains("cannot be reached"), "{said}");
-    // And one that was never heard of.
+    // A swarm that was never registered.
     let unknown = team("team", json!([boss(scripted(), &["boss@nowhere"])]));
     let alone = Swarm::open(&unknown, &[], &[]);
     let ann = alone.token("team", "user", "ann");
     assert!(alone.ask(&ann, json!({ "body": ask_peer("nowhere", "x") })).await.contains("not known here"));
 }
 
-/// A letter for another swarm that was written before the process was killed is carried after the restart, once.
+/// A message for another swarm that was stored before the process was killed is delivered after the restart.
 #[tokio::test]
-async fn the_outbox_survives_the_process() {
+async fn outbox_survives_a_kill() {
     let (far, tried) = reluctant(1, StatusCode::SERVICE_UNAVAILABLE).await;
     let mut file = with_peer("team", "far");
     file["interswarm_patience"] = json!(600);
@@ -148,12 +148,12 @@ async fn the_outbox_survives_the_process() {
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    assert!(tried.load(Ordering::SeqCst) >= 2, "the letter was not carried after the restart");
+    assert!(tried.load(Ordering::SeqCst) >= 2, "the message was not delivered after the restart");
 }
 
-/// An answer that waits for a swarm with ever longer pauses does not keep a later question from being tried and told of.
+/// An answer that is retried with growing pauses does not delay a later question.
 #[tokio::test]
-async fn a_question_does_not_wait_behind_an_answer() {
+async fn question_is_not_delayed_by_an_answer() {
     let (far, tried) = reluctant(usize::MAX, StatusCode::SERVICE_UNAVAILABLE).await;
     let mut file = with_peer("team", "far");
     file["interswarm_patience"] = json!(0.5);
@@ -178,9 +178,9 @@ async fn a_question_does_not_wait_behind_an_answer() {
     assert!(took < std::time::Duration::from_secs(4), "it took {took:?}");
 }
 
-/// What those who run the office write down on the page counts at once, as a registration does; and so does forgetting it.
+/// Swarms that are added or removed on the page are registered or removed at once.
 #[tokio::test]
-async fn a_swarm_that_the_page_names_is_known_and_forgotten() {
+async fn swarms_are_added_and_removed_on_the_page() {
     let (far, tried) = reluctant(0, StatusCode::OK).await;
     let swarm = Swarm::open(&with_peer("team", "far"), &[], &[]);
     let office = swarm.office.as_ref().unwrap();
@@ -203,7 +203,7 @@ async fn a_swarm_that_the_page_names_is_known_and_forgotten() {
     listed(true).await;
     let ann = swarm.token("team", "user", "ann");
     swarm.ask(&ann, json!({ "body": ask_peer("far", "x"), "kwargs": { "timeout": 1 } })).await;
-    assert!(tried.load(Ordering::SeqCst) >= 1, "the letter was not carried");
+    assert!(tried.load(Ordering::SeqCst) >= 1, "the message was not delivered");
     let fields = [("word", word.as_str()), ("peer", "far")];
     assert_eq!(visitor.post("/ui/do/forget", &fields).await.status, 303);
     listed(false).await;

@@ -1,5 +1,5 @@
-//! Two swarms, one of which dies while an agent of the other, or its own, is still at work: what was asked is answered
-//! once, and everybody who had a part hears of the end. And what is known of other swarms after a restart.
+//! Two swarms, one of which is killed while an agent is at work: the question is answered once, and both swarms learn of the
+//! end. And the registry after a restart.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,12 +16,13 @@ use tokio::sync::watch;
 
 use crate::harness::{Listening, listen};
 use crate::office::Office;
-use crate::swarm::{Swarm, boss, script, scripted, team, uuid};
+use crate::swarm::{Swarm, boss, eventually, script, scripted, team, uuid};
 
-/// An address that stays the same though the office behind it moves; while there is none, callers are hung up on.
+/// A proxy with a fixed address in front of a server that moves; without a server it closes connections.
 pub(crate) struct Address {
     pub(crate) url: String,
     office: Arc<Mutex<Option<String>>>,
+    refused: watch::Sender<usize>,
 }
 
 impl Address {
@@ -29,18 +30,21 @@ impl Address {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let office: Arc<Mutex<Option<String>>> = Arc::default();
-        let behind = office.clone();
+        let refused = watch::Sender::new(0);
+        let (behind, closed) = (office.clone(), refused.clone());
         tokio::spawn(async move {
             while let Ok((mut caller, _)) = listener.accept().await {
-                let to = behind.lock().unwrap().clone();
+                let Some(to) = behind.lock().unwrap().clone() else {
+                    closed.send_modify(|count| *count += 1);
+                    continue;
+                };
                 tokio::spawn(async move {
-                    let Some(to) = to else { return };
                     let Ok(mut office) = TcpStream::connect(to).await else { return };
                     drop(tokio::io::copy_bidirectional(&mut caller, &mut office).await);
                 });
             }
         });
-        Self { url, office }
+        Self { url, office, refused }
     }
 
     pub(crate) fn leads_to(&self, swarm: &Swarm) {
@@ -50,9 +54,16 @@ impl Address {
     pub(crate) fn leads_nowhere(&self) {
         *self.office.lock().unwrap() = None;
     }
+
+    /// Waits until some connections were closed because there was no server.
+    pub(crate) async fn has_refused(&self, connections: usize) {
+        let mut refused = self.refused.subscribe();
+        let wait = refused.wait_for(|count| *count >= connections);
+        tokio::time::timeout(Duration::from_secs(30), wait).await.expect("connections are tried").unwrap();
+    }
 }
 
-/// A web hook that answers once it is allowed to.
+/// A web hook that holds its answers back until they are released.
 struct Hook {
     listening: Listening,
     asked: Arc<AtomicUsize>,
@@ -89,7 +100,7 @@ impl Hook {
     }
 }
 
-/// Two offices that know each other for good, by addresses that outlive them: `north` asks the clerk of `south`.
+/// Two servers that are registered with each other by fixed addresses: `north` asks the clerk of `south`.
 struct Two {
     north: Swarm,
     south: Swarm,
@@ -100,8 +111,8 @@ struct Two {
 }
 
 const TASK: u64 = 7;
-/// Longer than a question waits.
-const AWAY: Duration = Duration::from_millis(2_000);
+/// Delivery is tried after 0, 0.2, 0.6 and 1.4 seconds, which is longer than a question is retried.
+const TRIES_LONGER_THAN_A_QUESTION: usize = 4;
 
 impl Two {
     /// With the clerk's answer.
@@ -113,7 +124,7 @@ impl Two {
             "can_complete_tasks": supervises, "enable_entrypoint": true,
         });
         let mut south = team("south", json!([boss(scripted(), &["clerk"]), answering]));
-        // A question waits no longer than this for a swarm that is away.
+        // A question to a swarm that is away is retried for this time.
         for file in [&mut north, &mut south] {
             file["interswarm_patience"] = json!(0.5);
         }
@@ -134,7 +145,7 @@ impl Two {
         Self { north, south, to_north, to_south, clerk, ann }
     }
 
-    /// Has the task begun, so that the clerk has the question in hand.
+    /// Begins the task and waits until the clerk handles the question.
     async fn ask(&self) -> tokio::task::JoinHandle<reqwest::Result<reqwest::Response>> {
         let body = script(&[(
             "send_request",
@@ -196,7 +207,7 @@ impl Two {
             ["request", "boss"],
             ["response", "clerk@south"],
             ["broadcast_complete", "boss"],
-            // The news for the swarm that had a part.
+            // The notice of the end for the contributing swarm.
             ["response", "boss"],
         ];
         assert_eq!(said, expected, "{task}");
@@ -207,19 +218,14 @@ impl Two {
         assert!(contributors.contains("swarm:north@south"), "{contributors}");
 
         let office = self.south.office.as_ref().unwrap();
-        let mut found = Vec::new();
-        for _ in 0..400 {
-            found = said_at(office).await;
-            if found.len() >= said_south.len() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        eventually("south has all messages", async || said_at(office).await.len() >= said_south.len()).await;
+        // For a while nothing is added.
+        for _ in 0..15 {
+            let found = said_at(office).await;
+            let found: Vec<(&str, &str)> = found.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+            assert_eq!(found, said_south);
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // A moment more, in which nothing comes twice.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        found = if found.len() == said_south.len() { said_at(office).await } else { found };
-        let found: Vec<(&str, &str)> = found.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
-        assert_eq!(found, said_south);
     }
 }
 
@@ -237,9 +243,9 @@ fn answer(body: &str) -> Value {
 
 const AS_IT_IS: [(&str, &str); 3] = [("s", "how many?"), ("re", "seven"), ("::task_complete::", "seven")];
 
-/// The asking office dies and is back before the answer comes.
+/// The asking server is killed and restarted before the answer is sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_reaches_the_swarm_that_was_killed_while_it_waited() {
+async fn answer_reaches_a_restarted_swarm() {
     let mut two = Two::open(answer("seven"), false).await;
     let asking = two.ask().await;
     two.kill_north();
@@ -250,30 +256,30 @@ async fn an_answer_reaches_the_swarm_that_was_killed_while_it_waited() {
     assert_eq!(two.clerk.asked.load(Ordering::SeqCst), 1);
 }
 
-/// The answer comes while the asking office is away, and it stays away for longer than a question would wait for it.
+/// The answer is sent while the asking server is away, for longer than a question is retried.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_waits_for_the_swarm_that_asked() {
+async fn answer_is_retried_until_the_asking_swarm_is_back() {
     let mut two = Two::open(answer("seven"), false).await;
     let asking = two.ask().await;
     two.kill_north();
     drop(asking.await);
     two.clerk.may_answer.send_replace(true);
-    tokio::time::sleep(AWAY).await;
+    two.to_north.has_refused(TRIES_LONGER_THAN_A_QUESTION).await;
     two.start_north();
     two.ends_with("seven", &AS_IT_IS).await;
-    assert_eq!(two.clerk.asked.load(Ordering::SeqCst), 1, "it is not told of trouble that is none");
+    assert_eq!(two.clerk.asked.load(Ordering::SeqCst), 1, "the clerk is not told of a failed delivery");
 }
 
 /// The same where the other swarm's supervisor completes instead of answering.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_completion_waits_for_the_swarm_that_asked() {
+async fn completion_is_retried_until_the_asking_swarm_is_back() {
     let complete = json!([{ "tool": "task_complete", "args": { "finish_message": "seven" } }]);
     let mut two = Two::open(complete, true).await;
     let asking = two.ask().await;
     two.kill_north();
     drop(asking.await);
     two.clerk.may_answer.send_replace(true);
-    tokio::time::sleep(AWAY).await;
+    two.to_north.has_refused(TRIES_LONGER_THAN_A_QUESTION).await;
     two.start_north();
     let said = [
         ("s", "how many?"),
@@ -284,9 +290,9 @@ async fn a_completion_waits_for_the_swarm_that_asked() {
     two.ends_with("seven", &said).await;
 }
 
-/// The answering office dies while its agent is at work: the agent is asked again, and answers once.
+/// The answering server is killed while its agent is at work: the agent is asked again and answers once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_swarm_that_was_killed_at_work_answers_after_its_restart() {
+async fn killed_swarm_answers_after_its_restart() {
     let mut two = Two::open(answer("seven"), false).await;
     let asking = two.ask().await;
     two.kill_south();
@@ -299,9 +305,9 @@ async fn a_swarm_that_was_killed_at_work_answers_after_its_restart() {
     two.ends_with("seven", &AS_IT_IS).await;
 }
 
-/// Both die, and come back the other way round.
+/// Both are killed and restarted in the opposite order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_swarms_that_were_both_killed_finish_what_they_began() {
+async fn two_killed_swarms_finish_their_task() {
     let mut two = Two::open(answer("seven"), false).await;
     let asking = two.ask().await;
     two.kill_south();
@@ -310,23 +316,23 @@ async fn two_swarms_that_were_both_killed_finish_what_they_began() {
     two.start_south();
     two.clerk.has_been_asked(2).await;
     two.clerk.may_answer.send_replace(true);
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    two.to_north.has_refused(1).await;
     two.start_north();
     two.ends_with("seven", &AS_IT_IS).await;
 }
 
-/// A swarm that answers whether it is well, and says which token it was shown with a letter.
-async fn neighbour(name: &str) -> (Listening, Arc<Mutex<Vec<String>>>, Arc<AtomicUsize>) {
+/// A swarm that answers health checks and records the tokens of messages.
+async fn peer(name: &str) -> (Listening, Arc<Mutex<Vec<String>>>, Arc<AtomicUsize>) {
     let shown: Arc<Mutex<Vec<String>>> = Arc::default();
     let checked = Arc::new(AtomicUsize::new(0));
     let root = json!({
         "name": "mail", "version": "1.3", "protocol_version": "1.3", "status": "running", "uptime": 1,
-        "swarm": { "name": name, "public": true, "description": "next door", "keywords": ["near"] },
+        "swarm": { "name": name, "public": true, "description": "nearby", "keywords": ["near"] },
     });
     let (seen, counted) = (shown.clone(), checked.clone());
     let forward = async move |headers: axum::http::HeaderMap, Json(body): Json<Value>| {
         let token = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
-        // The news that a task has ended follows by itself, sooner or later.
+        // Only the question is recorded; a notice of the end may follow.
         if body["message"]["msg_type"] == "request" {
             seen.lock().unwrap().push(token.to_owned());
         }
@@ -348,18 +354,18 @@ fn named<'a>(listed: &'a Value, name: &str) -> Option<&'a Value> {
     listed["swarms"].as_array().unwrap().iter().find(|one| one["swarm_name"] == name)
 }
 
-/// Lasting entries come back with everything but a token in the books or in the list; passing ones do not; and whether
-/// they are well is asked at once.
+/// Persistent entries are there after a restart, without tokens in the database or in the list; volatile ones are not. Health
+/// is checked at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_registry_survives_the_process() {
-    let (kept, kept_shown, kept_checked) = neighbour("kept").await;
-    let (from_env, env_shown, _) = neighbour("far-away").await;
-    let (gone, _, _) = neighbour("gone").await;
-    let (passing, _, _) = neighbour("passing").await;
+async fn registry_survives_a_kill() {
+    let (kept, kept_shown, kept_checked) = peer("kept").await;
+    let (from_env, env_shown, _) = peer("far-away").await;
+    let (gone, _, _) = peer("gone").await;
+    let (passing, _, _) = peer("passing").await;
     let targets = ["boss@kept", "boss@far-away", "boss@passing"];
     let file = team("team", json!([boss(scripted(), &targets)]));
     let mut swarm = Swarm::open(&file, &[], &[]);
-    // The environment's variables go to what the operator registers.
+    // Tokens of the environment are sent to swarms that the operator registers.
     let admin = swarm.office.as_ref().unwrap().token().to_owned();
     let entry = |name: &str, of: &Listening, token: &str, volatile: bool| {
         json!({
@@ -392,7 +398,7 @@ async fn the_registry_survives_the_process() {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert_eq!(named(&listed, "passing"), None, "it was to be forgotten");
+    assert_eq!(named(&listed, "passing"), None, "it was volatile");
     for name in ["kept", "far-away", "gone"] {
         let one = named(&listed, name).unwrap_or_else(|| panic!("{name} is missing: {listed}"));
         let was = named(&before, name).unwrap();
@@ -406,18 +412,18 @@ async fn the_registry_survives_the_process() {
             assert!(!fields.contains(hidden), "{one}");
         }
     }
-    assert!(kept_checked.load(Ordering::SeqCst) > checks, "whether it is well was not asked");
+    assert!(kept_checked.load(Ordering::SeqCst) > checks, "its health was not checked");
     let seen = |list: &Value| named(list, "kept").unwrap()["last_seen"].as_str().unwrap().to_owned();
     assert!(seen(&listed) > seen(&before), "{} {}", seen(&listed), seen(&before));
     assert!(!listed.to_string().contains("secret"), "{listed}");
-    // The books hold a reference; what was given is kept where only the office can read it.
+    // The database has a reference; the tokens are in a file of their own.
     let data = swarm.dir.path().join("data");
     for file in ["realms/team.db", "realms/team.db-wal"] {
-        let books = std::fs::read(data.join(file)).unwrap_or_default();
-        assert!(!books.windows(7).any(|part| part == b"secret-"), "{file} holds a token");
+        let database = std::fs::read(data.join(file)).unwrap_or_default();
+        assert!(!database.windows(7).any(|part| part == b"secret-"), "{file} holds a token");
     }
 
-    // The tokens still open the doors: the kept one, and the environment's before the one that was given.
+    // The stored token is sent, and the environment's takes precedence over the one that was given.
     let ann = swarm.token("team", "user", "ann");
     for (peer, shown, token) in [
         ("kept", &kept_shown, "Bearer secret-of-kept"),

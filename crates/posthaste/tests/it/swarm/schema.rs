@@ -1,5 +1,4 @@
-//! A validator for the part of JSON Schema that MAIL's documents use. A keyword that it does not know is a mistake of the
-//! test and not a pass.
+//! A validator for the part of JSON Schema that MAIL's documents use. An unknown keyword is an error.
 
 use serde_json::Value;
 
@@ -13,7 +12,7 @@ impl Document {
         &answer["content"]["application/json"]["schema"]
     }
 
-    /// Panics with the place at which a value breaks its schema.
+    /// Panics with the path at which a value violates its schema.
     pub(crate) fn check(&self, value: &Value, schema: &Value, what: &str) {
         if let Err(why) = self.validate(value, schema) {
             panic!("{what}: {why} in {value}");

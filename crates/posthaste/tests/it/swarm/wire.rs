@@ -1,5 +1,5 @@
-//! What the swarm door says, against the schemas of the specification and of the document that is served: closed objects
-//! are closed, ids are ids of their own, and results come in the order of the calls.
+//! The answers of the swarm door against the schemas of the specification and of the served document: closed objects have no
+//! other members, ids are distinct, and results are in the order of the calls.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ fn two() -> Value {
     team("team", json!([boss(scripted(), &["hand"]), hand("hand", scripted())]))
 }
 
-/// outside 5, 6: every answer at MAIL's own paths has exactly the members that the schemas name.
+/// Every answer at MAIL's paths has exactly the members that the schemas name.
 #[tokio::test]
 async fn answers_keep_to_closed_objects() {
     let swarm = Swarm::open(&two(), &[], &[]);
@@ -70,7 +70,7 @@ async fn answers_keep_to_closed_objects() {
     }
     let (_, answer) = swarm.post("/health", office_key(&swarm), json!({ "status": "healthy" })).await;
     served.check(&answer, served.answer("post", "/health", 200), "POST /health");
-    // Another swarm opens a task here, and goes on with it.
+    // Another swarm opens a task and continues it.
     let peer = swarm.token("team", "agent", "far");
     for (n, path) in [(1, "/interswarm/forward"), (2, "/interswarm/back")] {
         let address = |name: &str| json!({ "address_type": "agent", "address": name });
@@ -105,7 +105,7 @@ async fn answers_keep_to_closed_objects() {
         let (status, answer) = swarm.post(path, token, body).await;
         served.check(&answer, served.answer("post", path, status.as_u16()), path);
     }
-    // Refusals are where the served document says so.
+    // The served document lists the refusals.
     for (method, path, token, body, status) in [
         ("get", "/status", "bad", Value::Null, 401),
         ("post", "/message", "bad", json!({}), 401),
@@ -128,7 +128,7 @@ fn office_key(swarm: &Swarm) -> &str {
     swarm.office.as_ref().unwrap().token()
 }
 
-/// outside 5: at `/health`, which MAIL and AIRC share, the caller chooses.
+/// The caller chooses the protocol of `/health`, which MAIL and AIRC share.
 #[tokio::test]
 async fn the_caller_chooses_the_protocol_of_health() {
     let swarm = Swarm::open(&two(), &[], &[]);
@@ -144,7 +144,7 @@ async fn the_caller_chooses_the_protocol_of_health() {
     assert_eq!(members(&asked.send().await.unwrap().json().await.unwrap()), mail);
 }
 
-/// outside 5: the server's own figures have a path of their own, for people and not for agents.
+/// The server's own figures have a path of their own, for users and not for agents.
 #[tokio::test]
 async fn the_servers_figures_are_at_a_path_of_its_own() {
     let swarm = Swarm::open(&two(), &[], &[]);
@@ -156,7 +156,7 @@ async fn the_servers_figures_are_at_a_path_of_its_own() {
     assert_eq!(swarm.get("/x-posthaste/status", "bad").await.0, 401);
 }
 
-/// Issue line 13: the id of a request, broadcast or interrupt is its own, and not that of the message around it.
+/// The id of a request, broadcast or interrupt differs from that of the message around it.
 #[tokio::test]
 async fn ids_inside_messages_are_their_own() {
     let swarm = Swarm::open(&two(), &[], &[]);
@@ -189,7 +189,7 @@ async fn ids_inside_messages_are_their_own() {
     assert!(ids.is_disjoint(&own_ids));
 }
 
-/// Issue line 13: results for several breakpoint calls are handed to the agent in the order of its calls.
+/// The agent gets the results of several breakpoint calls in the order of its calls.
 #[tokio::test]
 async fn breakpoint_results_come_in_the_order_of_the_calls() {
     use axum::routing::post;
@@ -231,7 +231,7 @@ async fn breakpoint_results_come_in_the_order_of_the_calls() {
     }
 }
 
-/// outside F12: our document is OpenAPI 3.1, says which operations are public, and names every path and method.
+/// The served document is OpenAPI 3.1, says which operations are public, and names every path and method.
 #[tokio::test]
 async fn the_served_document_is_openapi_3_1() {
     let swarm = Swarm::open(&two(), &[], &[]);

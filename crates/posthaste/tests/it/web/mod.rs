@@ -1,4 +1,4 @@
-//! The page from outside: who is let in, what a form needs, what a browser is told to allow, and that nothing a letter
+//! The page from outside: sign-in, form tokens, security headers, and that nothing a message
 //! says becomes part of the page.
 
 use std::path::Path;
@@ -111,7 +111,7 @@ const PAGES: [&str; 16] = [
 ];
 
 #[tokio::test]
-async fn nobody_looks_in_without_a_token() {
+async fn pages_need_a_sign_in() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     let mut visitor = Visitor::new(&office);
@@ -192,16 +192,16 @@ async fn a_sign_in_outlives_a_restart_and_ends_with_a_sign_out() {
 }
 
 #[tokio::test]
-async fn a_form_from_elsewhere_changes_nothing() {
+async fn a_form_without_its_token_changes_nothing() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     office.register("ann").await;
     let mut visitor = Visitor::signed_in(&office, &key(data.path())).await;
     let page = visitor.get("/ui/write").await;
     let (word, fields) = (page.word(), [("to", "ann"), ("text", "forged")]);
-    // Without the word, with somebody else's, and with the one for those who are not signed in.
-    let nobody = Visitor::new(&office).get("/ui/sign-in").await.word();
-    for wrong in ["", "x", nobody.as_str()] {
+    // Without the token, with a wrong one, and with the one of a visitor that is not signed in.
+    let signed_out = Visitor::new(&office).get("/ui/sign-in").await.word();
+    for wrong in ["", "x", signed_out.as_str()] {
         let mut given = fields.to_vec();
         given.push(("word", wrong));
         assert_eq!(visitor.post("/ui/do/send", &given).await.status, 403, "{wrong}");
@@ -223,9 +223,9 @@ async fn a_form_from_elsewhere_changes_nothing() {
     assert!(office.inbox("ann", 0).await.is_empty());
     let got = visitor.post("/ui/do/send", &given).await;
     assert_eq!(got.status, 303, "{}", got.text);
-    let letters = office.inbox("ann", 0).await;
+    let messages = office.inbox("ann", 0).await;
     assert_eq!(
-        (letters.len(), &letters[0]["from"], &letters[0]["door"]),
+        (messages.len(), &messages[0]["from"], &messages[0]["door"]),
         (1, &json!("admin"), &json!("web"))
     );
 }
@@ -237,7 +237,7 @@ async fn every_answer_tells_the_browser_to_allow_nothing_from_elsewhere() {
     office.register("ann").await;
     let visitor = Visitor::signed_in(&office, &key(data.path())).await;
     let mut assets = Vec::new();
-    for page in PAGES.iter().copied().chain(["/ui/sign-in", "/ui/nothing", "/ui/agents/nobody"]) {
+    for page in PAGES.iter().copied().chain(["/ui/sign-in", "/ui/nothing", "/ui/agents/unknown"]) {
         let got = visitor.get(page).await;
         let policy = got.header("content-security-policy");
         for rule in [
@@ -277,7 +277,7 @@ async fn every_answer_tells_the_browser_to_allow_nothing_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn what_letters_say_stays_text() {
+async fn texts_of_messages_are_not_markup() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     for id in ["ann", "<img src=x onerror=alert(1)>", "a\"onmouseover=\"alert(1)"] {
@@ -286,21 +286,21 @@ async fn what_letters_say_stays_text() {
     let hostile = "<script>alert(1)</script> <img src=x onerror=alert(2)> [x](javascript:alert(3)) <svg onload=alert(4)>";
     let mut ids = Vec::new();
     for from in ["<img src=x onerror=alert(1)>", "a\"onmouseover=\"alert(1)"] {
-        let letter = json!({
+        let message = json!({
             "from": from, "to": ["ann"], "subject": hostile, "body": hostile, "kind": "<b>kind</b>",
             "conversation": "<script>talk</script>", "ack_required": true,
         });
-        ids.push(office.call("send", letter).await.unwrap()["id"].as_str().unwrap().to_owned());
-        let letter = json!({ "from": from, "to": ["ann"], "body": { "text": hostile, "<i>": hostile } });
-        ids.push(office.call("send", letter).await.unwrap()["id"].as_str().unwrap().to_owned());
+        ids.push(office.call("send", message).await.unwrap()["id"].as_str().unwrap().to_owned());
+        let message = json!({ "from": from, "to": ["ann"], "body": { "text": hostile, "<i>": hostile } });
+        ids.push(office.call("send", message).await.unwrap()["id"].as_str().unwrap().to_owned());
     }
     let lease = json!({ "scope": "<script>s</script>", "paths": ["<img/onerror=1>/x"], "reason": hostile, "expires_at": posthaste_engine::stamp::now() + 3_600_000 });
     office.call("register", json!({ "id": "admin" })).await.unwrap();
     office.call("reserve", lease).await.unwrap();
     let visitor = Visitor::signed_in(&office, &key(data.path())).await;
     let mut pages: Vec<String> = PAGES.iter().map(|page| (*page).to_owned()).collect();
-    pages.extend(ids.iter().map(|id| format!("/ui/letters/{id}")));
-    pages.extend(ids.iter().map(|id| format!("/ui/inbox?agent=ann&letter={id}")));
+    pages.extend(ids.iter().map(|id| format!("/ui/messages/{id}")));
+    pages.extend(ids.iter().map(|id| format!("/ui/inbox?agent=ann&message={id}")));
     pages.extend(ids.iter().map(|id| format!("/ui/write?reply={id}")));
     pages.push("/ui/conversations/%3Cscript%3Etalk%3C%2Fscript%3E".to_owned());
     pages.push("/ui/conversations/%3Cscript%3Etalk%3C%2Fscript%3E/export?as=svg".to_owned());
@@ -336,7 +336,7 @@ async fn lists_page_without_loss_or_repetition() {
     let office = Office::open(data.path());
     office.register("ann").await;
     for n in 0..120 {
-        office.send("ann", "ann", &format!("letter {n}"), &format!("k{n}")).await.unwrap();
+        office.send("ann", "ann", &format!("message {n}"), &format!("k{n}")).await.unwrap();
     }
     let visitor = Visitor::signed_in(&office, &key(data.path())).await;
     let mut address = "/ui/inbox?agent=ann".to_owned();
@@ -345,7 +345,7 @@ async fn lists_page_without_loss_or_repetition() {
         let got = visitor.get(&address).await;
         seen.extend(
             got.text
-                .split("class=\"first\">letter ")
+                .split("class=\"first\">message ")
                 .skip(1)
                 .map(|rest| rest.split('<').next().unwrap().to_owned()),
         );
@@ -354,7 +354,7 @@ async fn lists_page_without_loss_or_repetition() {
     }
     let expected: Vec<String> = (0..120).rev().map(|n| n.to_string()).collect();
     assert_eq!(seen, expected);
-    for bad in ["/ui/inbox?before=x", "/ui/inbox?agent=%00", "/ui/live?at=never", "/ui/inbox?letter=zz"] {
+    for bad in ["/ui/inbox?before=x", "/ui/inbox?agent=%00", "/ui/live?at=never", "/ui/inbox?message=zz"] {
         assert_eq!(visitor.get(bad).await.status, 400, "{bad}");
     }
 }
@@ -371,8 +371,8 @@ async fn a_person_sees_no_more_than_its_own() {
     let mut visitor = Visitor::signed_in(&office, made["token"].as_str().unwrap()).await;
     let id = sent["id"].as_str().unwrap();
     let pages = PAGES.iter().map(|page| (*page).to_owned()).chain([
-        format!("/ui/letters/{id}"),
-        format!("/ui/inbox?letter={id}"),
+        format!("/ui/messages/{id}"),
+        format!("/ui/inbox?message={id}"),
         "/ui/inbox?agent=bob".to_owned(),
         "/ui/conversations/zebra-talk".to_owned(),
         "/ui/conversations/zebra-talk/export?as=json".to_owned(),
@@ -393,7 +393,7 @@ async fn a_person_sees_no_more_than_its_own() {
         ("close", vec![("conversation", "zebra-talk")]),
         ("say", vec![("conversation", "zebra-talk"), ("text", "hello")]),
         ("invite", vec![("conversation", "zebra-talk"), ("agent", "una")]),
-        ("ack", vec![("letter", id)]),
+        ("ack", vec![("message", id)]),
         ("resume", vec![("agent", "bob")]),
     ] {
         let mut fields = fields;
@@ -419,7 +419,7 @@ async fn a_person_steps_in_under_its_own_name() {
     let mine = visitor.get("/ui/inbox?show=asked").await;
     assert!(mine.text.contains("Ready?") && mine.text.contains("ack asked"));
     let act = [
-        ("ack", vec![("letter", id), ("next", "/ui/inbox")], "/ui/inbox?done=acked"),
+        ("ack", vec![("message", id), ("next", "/ui/inbox")], "/ui/inbox?done=acked"),
         ("say", vec![("conversation", "ship"), ("text", "Yes, ship it")], "/ui/conversations/ship?done=said"),
         (
             "invite",
@@ -439,17 +439,17 @@ async fn a_person_steps_in_under_its_own_name() {
         assert_eq!((got.status, got.header("location")), (303, to), "{action}: {}", got.text);
     }
     let got = visitor
-        .post("/ui/do/send", &[("word", &word), ("to", "nobody-here"), ("text", "draft is kept")])
+        .post("/ui/do/send", &[("word", &word), ("to", "unknown-agent"), ("text", "draft is kept")])
         .await;
     assert_eq!(got.status, 422);
-    assert!(got.text.contains("there is no agent nobody-here") && got.text.contains("draft is kept"));
+    assert!(got.text.contains("there is no agent unknown-agent") && got.text.contains("draft is kept"));
     let got = visitor
         .post("/ui/do/interrupt", &[("word", &word), ("agent", "bob"), ("text", "Stop"), ("pause", "1")])
         .await;
     assert_eq!(got.status, 303, "{}", got.text);
-    let letter = &office.inbox("bob", 0).await[0];
+    let message = &office.inbox("bob", 0).await[0];
     assert_eq!(
-        (&letter["kind"], &letter["priority"], &letter["from"]),
+        (&message["kind"], &message["priority"], &message["from"]),
         (&json!("interrupt"), &json!(1), &json!("priya"))
     );
     assert!(visitor.get("/ui/agents/bob").await.text.contains("suspended"));
@@ -481,7 +481,7 @@ async fn a_person_steps_in_under_its_own_name() {
 }
 
 #[tokio::test]
-async fn the_live_stream_goes_on_where_it_was_lost() {
+async fn the_live_stream_continues_after_a_reconnect() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     office.register("ann").await;
@@ -497,7 +497,7 @@ async fn the_live_stream_goes_on_where_it_was_lost() {
     let (_, rows) = follow(&visitor, &address, Some(&ids[0]), 2).await;
     assert!(rows[0].contains("second") && rows[1].contains("third"), "{rows:?}");
     let (_, rows) = follow(&visitor, &address, Some("another-history:1"), 1).await;
-    assert!(rows[0].contains("another history"), "{rows:?}");
+    assert!(rows[0].contains("another event log"), "{rows:?}");
 }
 
 /// The ids and rows of the first events of a stream.

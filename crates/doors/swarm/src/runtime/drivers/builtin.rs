@@ -1,18 +1,20 @@
-//! The office's own agents: they say back, pass on, or do what the message lists. For trying things out.
+//! The server's own agents, for tests and demonstrations: they echo, relay, or make the calls that the message lists.
 
-use posthaste_wire::mail::{AddressType, MailMessage, MsgType, split};
-use serde_json::{Value, json};
+use posthaste_wire::mail::tools::{CompleteArgs, NoArgs, SendArgs};
+use posthaste_wire::mail::{AddressType, MailMessage, MsgType};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{Reply, Turn};
-use crate::runtime::definition::{Builtin, BuiltinDefinition};
-use crate::runtime::live::{Memory, ToolCall};
+use crate::runtime::run_state::{HistoryEntry, ToolCall};
+use posthaste_wire::mail::definition::{Builtin, BuiltinDefinition};
 
-/// One of the office's own agents.
+/// One of the server's own agents.
 #[derive(Debug)]
 pub(crate) struct Own {
     kind: Builtin,
     to: String,
-    /// How an answer is worded: `{self}` is the agent's name, `{body}` what it heard.
+    /// Template of its answers: `{self}` is the agent's name, `{body}` the message's body.
     say: Option<String>,
 }
 
@@ -35,7 +37,7 @@ impl Own {
         Reply { calls: calls.into_iter().enumerate().map(name).collect(), text: None }
     }
 
-    /// What the agent says to what it heard. The system's own words are passed on as they are.
+    /// The answer to the message. Bodies of system messages are passed on unchanged.
     fn worded(&self, turn: &Turn) -> String {
         let payload = &turn.in_hand.message;
         match &self.say {
@@ -50,53 +52,51 @@ impl Own {
         let (mail, payload) = (&turn.in_hand, &turn.in_hand.message);
         let asks = mail.msg_type == MsgType::Request || mail.msg_type == MsgType::Interrupt;
         if payload.sender.address_type != AddressType::System && asks && !turn.must_complete {
-            return one(
-                "send_request",
-                json!({ "target": self.to, "subject": payload.subject, "body": payload.body }),
-            );
+            return send("send_request", &self.to, payload.subject.clone(), payload.body.clone());
         }
         if mail.msg_type == MsgType::Broadcast && payload.sender.address_type == AddressType::Agent {
-            return one("acknowledge_broadcast", json!({}));
+            return one("acknowledge_broadcast", NoArgs {});
         }
         let said = self.worded(turn);
         if turn.agent.can_complete_tasks {
-            return one("task_complete", json!({ "finish_message": said }));
+            return one("task_complete", CompleteArgs { finish_message: said.to_owned() });
         }
-        // The answer goes to whoever asked before this came.
+        // The answer goes to the sender of the latest request.
         let asker = turn.memory.iter().rev().find_map(|memory| match memory {
-            Memory::Heard(heard) if heard.msg_type == MsgType::Request => Some(heard),
+            HistoryEntry::Received(heard) if heard.msg_type == MsgType::Request => Some(heard),
             _ => None,
         });
         let target =
             asker.map_or(turn.swarm.entrypoint.as_str(), |asker| asker.message.sender.address.as_str());
-        one("send_response", json!({ "target": target, "subject": payload.subject, "body": said }))
+        send("send_response", target, payload.subject.clone(), said)
     }
 }
 
-fn one(tool: &str, args: Value) -> Vec<(String, Value)> {
-    vec![(tool.to_owned(), args)]
+fn one(tool: &str, args: impl Serialize) -> Vec<(String, Value)> {
+    vec![(tool.to_owned(), serde_json::to_value(args).unwrap_or_default())]
+}
+
+fn send(tool: &str, target: &str, subject: String, body: String) -> Vec<(String, Value)> {
+    one(tool, SendArgs { target: target.to_owned(), subject, body })
 }
 
 fn echo(turn: &Turn, mail: &MailMessage, said: &str) -> Vec<(String, Value)> {
     let payload = &mail.message;
     if mail.msg_type == MsgType::Broadcast && payload.sender.address_type == AddressType::Agent {
-        return one("acknowledge_broadcast", json!({}));
+        return one("acknowledge_broadcast", NoArgs {});
     }
     if turn.agent.can_complete_tasks {
-        return one("task_complete", json!({ "finish_message": said }));
+        return one("task_complete", CompleteArgs { finish_message: said.to_owned() });
     }
     let target = match payload.sender.address_type {
         AddressType::System => turn.swarm.entrypoint.as_str(),
         _ => payload.sender.address.as_str(),
     };
-    one(
-        "send_response",
-        json!({ "target": target, "subject": format!("Re: {}", payload.subject), "body": said }),
-    )
+    send("send_response", target, format!("Re: {}", payload.subject), said.to_owned())
 }
 
-/// Makes the calls that the message lists as `{"calls": [{"tool", "args"}]}`; without such a list it says back what it
-/// is told, marked with its name, and the supervisor completes the task with what it is told.
+/// Makes the calls that the message lists as `{"calls": [{"tool", "args"}]}`. Without such a list it answers with the body,
+/// marked with its name; a supervisor completes the task with the body.
 fn script(turn: &Turn) -> Vec<(String, Value)> {
     let (mail, payload) = (&turn.in_hand, &turn.in_hand.message);
     let is_agent = payload.sender.address_type != AddressType::System;
@@ -115,15 +115,11 @@ fn script(turn: &Turn) -> Vec<(String, Value)> {
         return echo(turn, mail, &payload.body);
     }
     let (me, body, subject) = (&turn.agent.name, &payload.body, &payload.subject);
-    let args = match (mail.msg_type, split(&payload.sender.address)) {
-        (MsgType::Response, _) => {
-            json!({ "target": turn.swarm.entrypoint, "subject": subject, "body": format!("{me}<{body}") })
-        }
-        (kind, _) => {
-            let mark = if kind == MsgType::Interrupt { '!' } else { ':' };
-            let target = payload.sender.address.as_str();
-            json!({ "target": target, "subject": format!("Re: {subject}"), "body": format!("{me}{mark}{body}") })
-        }
-    };
-    one("send_response", args)
+    if mail.msg_type == MsgType::Response {
+        let target = &turn.swarm.entrypoint;
+        return send("send_response", target, subject.clone(), format!("{me}<{body}"));
+    }
+    let mark = if mail.msg_type == MsgType::Interrupt { '!' } else { ':' };
+    let target = &payload.sender.address;
+    send("send_response", target, format!("Re: {subject}"), format!("{me}{mark}{body}"))
 }

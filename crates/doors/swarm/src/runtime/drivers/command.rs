@@ -1,5 +1,5 @@
-//! An agent that is a program: lines of JSON on its standard input and output, several turns at once, started again
-//! with growing pauses when it ends.
+//! An agent that is a program: it exchanges lines of JSON on its standard input and output, several turns at once, and is
+//! restarted with growing pauses when it ends.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,37 +8,39 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use posthaste_wire::mail::driver::{NamedReply, reply_id};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Reply, Turn, WrittenReply};
-use crate::runtime::definition::CommandDefinition;
+use super::{Reply, Turn, from_wire};
+use posthaste_wire::mail::definition::CommandDefinition;
 
-/// The longest line a program may write.
-const LONGEST_LINE: usize = 16 << 20;
-/// How often a turn is given to a program that ended before it answered.
-const TRIES: u32 = 3;
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// A program that ran this long was well.
-const WELL: Duration = Duration::from_secs(10);
-/// How long a program may take to end by itself.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Maximum length of a line from a program, in bytes.
+const MAX_LINE: usize = 16 << 20;
+/// Number of times that a turn is sent to a program that ends before it answers.
+const MAX_ATTEMPTS: u32 = 3;
+/// Pause before the first restart; it doubles each time.
+const MIN_RESTART_PAUSE: Duration = Duration::from_millis(100);
+const MAX_RESTART_PAUSE: Duration = Duration::from_secs(30);
+/// After running this long the pause starts over.
+const HEALTHY_AFTER: Duration = Duration::from_secs(10);
+/// How long a program may take to exit after its input was closed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Secrets of the office that programs do not inherit.
-const KEPT: [&str; 2] = ["SWARM_AUTH_TOKEN_", "POSTHASTE_"];
+/// Prefixes of environment variables that programs do not inherit, because they hold secrets of the server.
+const SECRET_PREFIXES: [&str; 2] = ["SWARM_AUTH_TOKEN_", "POSTHASTE_"];
 
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Reply, Broken>>>>>;
 
 /// Why a turn has no reply.
 #[derive(Debug)]
 enum Broken {
-    /// The program ended; it may be asked again.
+    /// The program ended; the turn is sent again.
     Ended,
-    /// It said so.
+    /// The program reported an error.
     Failed(String),
 }
 
@@ -59,25 +61,25 @@ impl Program {
     ) -> Self {
         let (lines, queue) = mpsc::channel(given.turns.max(1));
         let waiting = Waiting::default();
-        let keeper = Keeper {
+        let supervisor = Supervisor {
             agent: agent.to_owned(),
             given: given.clone(),
             here: here.to_owned(),
             waiting: waiting.clone(),
             stop: stop.clone(),
         };
-        tokio::spawn(keeper.keep(queue));
+        tokio::spawn(supervisor.run(queue));
         Self { lines, waiting, next: AtomicU64::new(1) }
     }
 
     pub(super) async fn take(&self, turn: &Turn) -> Result<Reply, String> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let id = self.next.fetch_add(1, Ordering::Relaxed);
-            let mut line = turn.to_json(id).to_string().into_bytes();
+            let mut line = serde_json::to_vec(&turn.to_wire(id)).map_err(|error| error.to_string())?;
             line.push(b'\n');
             let (tell, wait) = oneshot::channel();
             lock(&self.waiting).insert(id, tell);
-            let taken = Forget { waiting: &self.waiting, id };
+            let taken = ForgetOnDrop { waiting: &self.waiting, id };
             if self.lines.send(line).await.is_err() {
                 return Err("the program is not started any more".to_owned());
             }
@@ -88,17 +90,17 @@ impl Program {
             }
             drop(taken);
         }
-        Err(format!("the program ended {TRIES} times before it answered"))
+        Err(format!("the program ended {MAX_ATTEMPTS} times before it answered"))
     }
 }
 
-/// A turn that nobody waits for any more is forgotten.
-struct Forget<'a> {
+/// Removes the turn when its caller stops waiting.
+struct ForgetOnDrop<'a> {
     waiting: &'a Waiting,
     id: u64,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for ForgetOnDrop<'_> {
     fn drop(&mut self) {
         lock(self.waiting).remove(&self.id);
     }
@@ -111,7 +113,7 @@ fn lock(
 }
 
 /// Keeps a program running.
-struct Keeper {
+struct Supervisor {
     agent: String,
     given: CommandDefinition,
     here: PathBuf,
@@ -119,14 +121,14 @@ struct Keeper {
     stop: CancellationToken,
 }
 
-impl Keeper {
-    async fn keep(self, mut queue: mpsc::Receiver<Vec<u8>>) {
-        let mut pause = FIRST_PAUSE;
+impl Supervisor {
+    async fn run(self, mut queue: mpsc::Receiver<Vec<u8>>) {
+        let mut pause = MIN_RESTART_PAUSE;
         loop {
             let started = Instant::now();
             match self.spawn() {
                 Ok(child) => {
-                    let status = self.attend(child, &mut queue).await;
+                    let status = self.serve(child, &mut queue).await;
                     if self.stop.is_cancelled() || queue.is_closed() {
                         return self.give_up();
                     }
@@ -140,10 +142,14 @@ impl Keeper {
                     tracing::warn!(agent = self.agent, %error, "an agent's program cannot be started")
                 }
             }
-            // Who waits for a reply sends its turn again; what is left in the queue would only be answered to nobody.
+            // Callers that wait for a reply send their turns again, so the queued lines are dropped.
             self.give_up();
             while queue.try_recv().is_ok() {}
-            pause = if started.elapsed() >= WELL { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+            pause = if started.elapsed() >= HEALTHY_AFTER {
+                MIN_RESTART_PAUSE
+            } else {
+                (pause * 2).min(MAX_RESTART_PAUSE)
+            };
             tokio::select! {
                 () = self.stop.cancelled() => return self.give_up(),
                 () = tokio::time::sleep(pause) => {}
@@ -168,8 +174,8 @@ impl Keeper {
         command.spawn()
     }
 
-    /// Carries lines to and from the program until it ends.
-    async fn attend(&self, mut child: Child, queue: &mut mpsc::Receiver<Vec<u8>>) -> String {
+    /// Writes lines to the program until it ends.
+    async fn serve(&self, mut child: Child, queue: &mut mpsc::Receiver<Vec<u8>>) -> String {
         let (Some(mut input), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -193,7 +199,7 @@ impl Keeper {
         };
         drop(input);
         reader.abort();
-        let status = match tokio::time::timeout(FAREWELL, child.wait()).await {
+        let status = match tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await {
             Ok(Ok(status)) => status.to_string(),
             _ => {
                 let _ = child.kill().await;
@@ -204,7 +210,7 @@ impl Keeper {
         format!("{why}; {status}")
     }
 
-    /// Tells everyone who waits that no reply comes.
+    /// Tells all callers that wait that the program ended.
     fn give_up(&self) {
         for (_, tell) in lock(&self.waiting).drain() {
             drop(tell.send(Err(Broken::Ended)));
@@ -212,10 +218,10 @@ impl Keeper {
     }
 }
 
-/// Takes the office's own secrets out of a program's environment.
+/// Removes the server's secrets from a program's environment.
 pub(crate) fn without_secrets(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(|name| KEPT.iter().any(|kept| name.starts_with(kept))) {
+        if name.to_str().is_some_and(|name| SECRET_PREFIXES.iter().any(|kept| name.starts_with(kept))) {
             command.env_remove(name);
         }
     }
@@ -226,32 +232,25 @@ async fn read_replies(agent: String, output: impl AsyncRead + Unpin, waiting: Wa
     let mut line = Vec::new();
     loop {
         line.clear();
-        match (&mut output).take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut line).await {
+        match (&mut output).take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line).await {
             Ok(0) => return "its output ended".to_owned(),
-            Ok(_) if line.len() > LONGEST_LINE => return "it wrote a line that is too long".to_owned(),
+            Ok(_) if line.len() > MAX_LINE => return "it wrote a line that is too long".to_owned(),
             Ok(_) => {}
             Err(error) => return error.to_string(),
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        #[derive(serde::Deserialize)]
-        struct Named {
-            id: u64,
-            #[serde(flatten)]
-            reply: WrittenReply,
-        }
-        match serde_json::from_slice::<Named>(&line) {
-            Ok(Named { id, reply }) => {
+        match serde_json::from_slice(&line) {
+            Ok(NamedReply { id, reply }) => {
                 if let Some(tell) = lock(&waiting).remove(&id) {
-                    drop(tell.send(reply.into_reply().map_err(Broken::Failed)));
+                    drop(tell.send(from_wire(reply).map_err(Broken::Failed)));
                 }
             }
             Err(error) => {
-                tracing::warn!(agent, %error, "an agent's program wrote what is no reply");
-                // If it can be told whose reply it was meant to be, that turn has failed.
-                let id = serde_json::from_slice::<serde_json::Value>(&line).ok();
-                if let Some(id) = id.and_then(|value| value.get("id")?.as_u64())
+                tracing::warn!(agent, %error, "an agent's program wrote a line that is no reply");
+                // If the line has an id, that turn has failed.
+                if let Some(id) = reply_id(&line)
                     && let Some(tell) = lock(&waiting).remove(&id)
                 {
                     drop(

@@ -1,132 +1,106 @@
-//! Drivers: who answers for an agent when it is handed a message. One file for each kind.
+//! Drivers: what answers for an agent when it gets a message. One file for each kind.
 
 mod builtin;
 mod command;
 mod http;
 mod model;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use posthaste_engine::nouns::Seq;
 use posthaste_wire::mail::MailMessage;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use posthaste_wire::mail::driver::{self, ReplyCall, TurnReply, TurnRequest};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use command::without_secrets;
 
-use super::definition::{AgentDefinition, DriverDefinition, Swarm};
-use super::live::{Memory, ToolCall, ToolResult};
+use super::definition::Swarm;
+use super::run_state::{HistoryEntry, ToolCall, ToolResult};
 use posthaste_host::http::outgoing::Outgoing;
+use posthaste_wire::mail::definition::{AgentDefinition, DriverDefinition};
 
-/// One turn of an agent: what it is handed.
+/// A turn of an agent, as its driver gets it.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub(crate) swarm: Arc<Swarm>,
     pub(crate) agent: Arc<AgentDefinition>,
     pub(crate) task_id: Arc<str>,
-    /// The message in hand.
+    /// The message to answer.
     pub(crate) in_hand: Arc<MailMessage>,
-    /// Everything it remembers of the task, the message in hand included unless it is only being woken.
-    pub(crate) memory: Vec<Memory>,
-    /// What its last actions gave.
+    /// The agent's history of the task, with the message to answer unless it is resumed.
+    pub(crate) memory: Vec<HistoryEntry>,
+    /// The results of its last actions.
     pub(crate) results: Vec<ToolResult>,
-    /// Whether it is woken by a tool's result instead of a message.
+    /// Whether it is called because of a breakpoint tool's result, without a new message.
     pub(crate) resumed: bool,
-    /// Whether nothing but completing the task is of use.
+    /// Whether it has to complete the task now.
     pub(crate) must_complete: bool,
 }
 
 impl Turn {
-    /// As programs and web hooks get it.
-    fn to_json(&self, id: u64) -> Value {
-        let inbox: Vec<Value> = self.heard().map(|mail| mail.to_json()).collect();
-        let results: Vec<Value> = self
-            .results
-            .iter()
-            .map(|result| json!({ "call_id": result.call_id, "content": result.content }))
-            .collect();
-        json!({
-            "id": id,
-            "agent": self.agent.name,
-            "swarm": self.swarm.name,
-            "boss": self.swarm.entrypoint,
-            "task_id": &*self.task_id,
-            "can_complete_tasks": self.agent.can_complete_tasks,
-            "comm_targets": self.agent.comm_targets,
-            "tools": self.swarm.tools_of(&self.agent).collect::<Vec<_>>(),
-            "actions": self.agent.actions,
-            "inbox": inbox,
-            "tool_results": results,
-            "resumed": self.resumed,
-            "must_complete": self.must_complete,
-        })
+    /// The turn as programs and web hooks get it.
+    fn to_wire(&self, id: u64) -> TurnRequest<'_> {
+        let result = |one: &'_ ToolResult| driver::ToolResult {
+            call_id: Cow::Owned(one.call_id.clone()),
+            content: Cow::Owned(one.content.clone()),
+        };
+        TurnRequest {
+            id,
+            agent: Cow::Borrowed(&self.agent.name),
+            swarm: Cow::Borrowed(&self.swarm.name),
+            boss: Cow::Borrowed(&self.swarm.entrypoint),
+            task_id: Cow::Borrowed(&self.task_id),
+            can_complete_tasks: self.agent.can_complete_tasks,
+            comm_targets: Cow::Borrowed(&self.agent.comm_targets),
+            tools: self.swarm.tools_of(&self.agent).map(Cow::Borrowed).collect(),
+            actions: Cow::Borrowed(&self.agent.actions),
+            inbox: self.heard().map(|mail| Cow::Borrowed(&**mail)).collect(),
+            tool_results: self.results.iter().map(result).collect(),
+            resumed: self.resumed,
+            must_complete: self.must_complete,
+        }
     }
 
     fn heard(&self) -> impl Iterator<Item = &Arc<MailMessage>> {
         self.memory.iter().filter_map(|one| match one {
-            Memory::Heard(mail) => Some(mail),
-            Memory::Did(..) => None,
+            HistoryEntry::Received(mail) => Some(mail),
+            HistoryEntry::Called(..) => None,
         })
     }
 }
 
-/// What an agent answers.
+/// A reply of an agent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) text: Option<String>,
 }
 
-/// A reply as programs and web hooks write it.
-#[derive(Debug, Deserialize)]
-struct WrittenReply {
-    #[serde(default)]
-    calls: Vec<WrittenCall>,
-    #[serde(default)]
-    text: Option<String>,
-    #[serde(default)]
-    error: Option<String>,
-}
+/// Maximum number of calls in one reply.
+const MAX_CALLS: usize = 256;
 
-#[derive(Debug, Deserialize)]
-struct WrittenCall {
-    #[serde(default, alias = "tool_call_id")]
-    call_id: Option<String>,
-    #[serde(alias = "tool_name", alias = "name")]
-    tool: String,
-    #[serde(default, alias = "tool_args", alias = "arguments")]
-    args: Value,
-}
-
-/// Calls that are taken from one reply.
-const MOST_CALLS: usize = 256;
-
-impl WrittenReply {
-    fn into_reply(self) -> Result<Reply, String> {
-        if let Some(error) = self.error {
-            return Err(error);
-        }
-        if self.calls.len() > MOST_CALLS {
-            return Err(format!("more than {MOST_CALLS} calls in one reply"));
-        }
-        let calls = self.calls.into_iter().enumerate().map(|(n, call)| call.into_call(n)).collect();
-        Ok(Reply { calls, text: self.text })
+/// The reply of a program or a web hook.
+fn from_wire(reply: TurnReply) -> Result<Reply, String> {
+    if let Some(error) = reply.error {
+        return Err(error);
     }
-}
-
-impl WrittenCall {
-    fn into_call(self, n: usize) -> ToolCall {
+    if reply.calls.len() > MAX_CALLS {
+        return Err(format!("more than {MAX_CALLS} calls in one reply"));
+    }
+    let call = |(n, call): (usize, ReplyCall)| {
         // Some programs write arguments as text that is JSON.
-        let args = match &self.args {
-            Value::String(text) => serde_json::from_str(text).unwrap_or(self.args),
-            _ => self.args,
+        let args = match &call.args {
+            Value::String(text) => serde_json::from_str(text).unwrap_or(call.args),
+            _ => call.args,
         };
-        let call_id = self.call_id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{n}"));
-        ToolCall { call_id, tool: self.tool, args }
-    }
+        let call_id = call.call_id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{n}"));
+        ToolCall { call_id, tool: call.tool, args }
+    };
+    Ok(Reply { calls: reply.calls.into_iter().enumerate().map(call).collect(), text: reply.text })
 }
 
 /// An agent's driver.
@@ -136,12 +110,12 @@ pub(crate) enum Driver {
     Command(command::Program),
     Http(http::Hook),
     Model(model::Model),
-    /// It reads its mail by another door.
+    /// A client of another door.
     Connected,
 }
 
 impl Driver {
-    /// Makes the driver of an agent; programs are started at once.
+    /// Creates the driver of an agent. Programs are started at once.
     pub(crate) fn start(
         agent: &AgentDefinition,
         here: &Path,
@@ -168,7 +142,7 @@ impl Driver {
         }
     }
 
-    /// Has the agent take its turn.
+    /// Calls the agent.
     pub(crate) async fn take(&self, turn: &Turn) -> Result<Reply, String> {
         match self {
             Self::Builtin(own) => Ok(own.take(turn)),
@@ -184,41 +158,44 @@ impl Driver {
     }
 }
 
-/// Where an agent's turns wait when its driver has its hands full: a queue for each instance, by tier and then by
-/// time, and the instances in turn.
+/// The turns of an agent that wait for its driver: a queue for each instance, by tier and then by seq, and the instances
+/// served round robin.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct AgentQueue {
     pub(crate) driver: Driver,
-    hands: Mutex<Hands>,
+    state: Mutex<QueueState>,
 }
 
 #[derive(Debug)]
-struct Hands {
+struct QueueState {
     free: usize,
     waiting: HashMap<Arc<str>, BTreeMap<(u8, Seq), CancellationToken>>,
     order: VecDeque<Arc<str>>,
 }
 
-impl Desk {
+impl AgentQueue {
     pub(crate) fn new(agent: &AgentDefinition, driver: Driver) -> Self {
         let free = Driver::turns(agent);
-        Self { driver, hands: Mutex::new(Hands { free, waiting: HashMap::new(), order: VecDeque::new() }) }
+        Self {
+            driver,
+            state: Mutex::new(QueueState { free, waiting: HashMap::new(), order: VecDeque::new() }),
+        }
     }
 
-    /// Waits for a free hand. The hand is free again when what this gives is dropped.
-    pub(crate) async fn hand(self: &Arc<Self>, instance: &Arc<str>, tier: u8, seq: Seq) -> Hand {
+    /// Waits until the driver may take another turn. Dropping the permit ends the turn.
+    pub(crate) async fn acquire(self: &Arc<Self>, instance: &Arc<str>, tier: u8, seq: Seq) -> TurnPermit {
         let called = {
-            let mut hands = self.lock();
-            if hands.free > 0 {
-                hands.free -= 1;
+            let mut state = self.lock();
+            if state.free > 0 {
+                state.free -= 1;
                 None
             } else {
                 let called = CancellationToken::new();
-                let queue = hands.waiting.entry(instance.clone()).or_default();
+                let queue = state.waiting.entry(instance.clone()).or_default();
                 let first = queue.is_empty();
                 queue.insert((tier, seq), called.clone());
                 if first {
-                    hands.order.push_back(instance.clone());
+                    state.order.push_back(instance.clone());
                 }
                 Some(called)
             }
@@ -226,42 +203,42 @@ impl Desk {
         if let Some(called) = called {
             called.cancelled().await;
         }
-        Hand { desk: self.clone() }
+        TurnPermit { queue: self.clone() }
     }
 
-    /// Calls the next turn, or keeps the hand free.
+    /// Starts the next turn, or frees the capacity.
     fn release(&self) {
-        let mut hands = self.lock();
-        let Some(instance) = hands.order.pop_front() else {
-            hands.free = hands.free.saturating_add(1);
+        let mut state = self.lock();
+        let Some(instance) = state.order.pop_front() else {
+            state.free = state.free.saturating_add(1);
             return;
         };
-        let Some(queue) = hands.waiting.get_mut(&instance) else { return };
+        let Some(queue) = state.waiting.get_mut(&instance) else { return };
         let called = queue.pop_first();
         if queue.is_empty() {
-            hands.waiting.remove(&instance);
+            state.waiting.remove(&instance);
         } else {
-            hands.order.push_back(instance);
+            state.order.push_back(instance);
         }
         match called {
             Some((_, called)) => called.cancel(),
-            None => hands.free = hands.free.saturating_add(1),
+            None => state.free = state.free.saturating_add(1),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Hands> {
-        self.hands.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A hand of a driver that is in use.
+/// Capacity of a driver that a turn uses.
 #[derive(Debug)]
-pub(crate) struct Hand {
-    desk: Arc<Desk>,
+pub(crate) struct TurnPermit {
+    queue: Arc<AgentQueue>,
 }
 
-impl Drop for Hand {
+impl Drop for TurnPermit {
     fn drop(&mut self) {
-        self.desk.release();
+        self.queue.release();
     }
 }

@@ -5,20 +5,24 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
-use posthaste_wire::mail::{AddressType, MailMessage, tools};
+use posthaste_wire::mail::tools::{self, CompleteArgs, SendArgs};
+use posthaste_wire::mail::{AddressType, MailMessage};
+use posthaste_wire::model::{self, ChatMessage, ChatRequest, Completion, DONE, Piece, Tool, ToolChoice};
 use posthaste_wire::sse;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::{Reply, Turn};
-use crate::runtime::definition::{ModelDefinition, ModelEndpoint, from_environment};
-use crate::runtime::live::{Memory, ToolCall};
+use crate::runtime::definition::from_environment;
+use crate::runtime::run_state::{HistoryEntry, ToolCall, ToolResult};
 use posthaste_host::http::outgoing::Outgoing;
+use posthaste_wire::mail::definition::{ActionDefinition, ModelDefinition, ModelEndpoint};
 
-/// The longest event of a stream.
-const LONGEST_EVENT: usize = 4 << 20;
-/// How often an endpoint that is busy or out of reach is asked.
-const TRIES: u32 = 4;
-const PAUSE: Duration = Duration::from_millis(500);
+/// Maximum size of an answer, or of an event of a stream, in bytes.
+const MAX_EVENT: usize = 4 << 20;
+/// Number of attempts at an endpoint that is busy or unreachable.
+const MAX_ATTEMPTS: u32 = 4;
+/// Pause after the first attempt; later ones are longer.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// A model that answers for an agent.
 #[derive(Debug)]
@@ -37,13 +41,13 @@ impl Model {
         let name = from_environment(&self.endpoint.name).map_err(|error| error.to_string())?;
         let key = self.endpoint.key_env.as_ref().and_then(|name| std::env::var(name).ok());
         let url = format!("{}/chat/completions", base.trim_end_matches('/'));
-        let body = self.question(turn, &name);
-        let patience = Duration::from_secs_f64(self.endpoint.timeout.clamp(0.1, 86_400.0));
+        let body = self.request(turn, name);
+        let timeout = Duration::from_secs_f64(self.endpoint.timeout.clamp(0.1, 86_400.0));
         let mut attempt = 0;
         let said = loop {
             attempt += 1;
-            let last = attempt == TRIES;
-            let why = match self.outgoing.stream_json(&url, key.as_deref(), &body, patience).await {
+            let last = attempt == MAX_ATTEMPTS;
+            let why = match self.outgoing.stream_json(&url, key.as_deref(), &body, timeout).await {
                 Ok((status, answer)) if status.is_success() => break self.listen(answer).await?,
                 Ok((status, _)) if last || !(status.as_u16() == 429 || status.is_server_error()) => {
                     return Err(format!("the model's endpoint answered {status}"));
@@ -55,58 +59,53 @@ impl Model {
                 Err(error) => error.to_string(),
             };
             tracing::debug!(agent = turn.agent.name, why, "the model's endpoint is asked again");
-            tokio::time::sleep(PAUSE * attempt).await;
+            tokio::time::sleep(RETRY_PAUSE * attempt).await;
         };
         Ok(said.into_reply(turn))
     }
 
-    fn question(&self, turn: &Turn, model: &str) -> Value {
-        let mut messages = vec![json!({ "role": "system", "content": self.instructions(turn) })];
-        for memory in &turn.memory {
-            match memory {
-                Memory::Heard(mail) => messages.push(json!({ "role": "user", "content": shown(mail) })),
-                Memory::Did(calls, results) => {
-                    let known =
+    fn request(&self, turn: &Turn, model: String) -> ChatRequest {
+        let mut messages = vec![ChatMessage::text("system", self.instructions(turn))];
+        for entry in &turn.memory {
+            match entry {
+                HistoryEntry::Received(mail) => messages.push(ChatMessage::text("user", mail_text(mail))),
+                HistoryEntry::Called(calls, results) => {
+                    let answered =
                         |call: &&ToolCall| results.iter().any(|result| result.call_id == call.call_id);
-                    let made: Vec<Value> = calls.iter().filter(known).map(written).collect();
+                    let made: Vec<_> = calls.iter().filter(answered).map(to_wire).collect();
                     if !made.is_empty() {
-                        messages.push(json!({ "role": "assistant", "content": null, "tool_calls": made }));
+                        messages.push(ChatMessage::calls(made));
                     }
-                    for result in results {
-                        let role = if calls.iter().any(|call| call.call_id == result.call_id) {
-                            "tool"
-                        } else {
-                            "user"
-                        };
-                        let mut message = json!({ "role": role, "content": result.content });
-                        if role == "tool" {
-                            message["tool_call_id"] = Value::from(result.call_id.as_str());
-                        }
-                        messages.push(message);
+                    for ToolResult { call_id, content, .. } in results {
+                        messages.push(match calls.iter().any(|call| call.call_id == *call_id) {
+                            true => ChatMessage::result(call_id, content),
+                            false => ChatMessage::text("user", content),
+                        });
                     }
                 }
             }
         }
-        let function = |name: &str, about: &str, parameters: Value| json!({ "type": "function", "function": { "name": name, "description": about, "parameters": parameters } });
-        let mut offered: Vec<Value> = turn
-            .swarm
-            .tools_of(&turn.agent)
-            .map(|tool| {
-                function(tool, tools::description(tool), tools::parameters(tool, &turn.agent.comm_targets))
-            })
-            .collect();
-        for action in turn.agent.actions.iter().filter_map(|name| turn.swarm.action(name)) {
+        let targets = &turn.agent.comm_targets;
+        let tool = |name| Tool::function(name, tools::description(name), tools::parameters(name, targets));
+        let actions = turn.agent.actions.iter().filter_map(|name| turn.swarm.action(name));
+        let action = |action: &ActionDefinition| {
             let parameters = match &action.parameters {
                 Value::Object(_) => action.parameters.clone(),
-                _ => json!({ "type": "object", "properties": {} }),
+                _ => tools::no_parameters(),
             };
-            offered.push(function(&action.name, &action.description, parameters));
-        }
-        let choice = match turn.must_complete && turn.agent.can_complete_tasks {
-            true => json!({ "type": "function", "function": { "name": "task_complete" } }),
-            false => json!("auto"),
+            Tool::function(&action.name, &action.description, parameters)
         };
-        json!({ "model": model, "messages": messages, "tools": offered, "tool_choice": choice, "stream": self.endpoint.stream })
+        let must_complete = turn.must_complete && turn.agent.can_complete_tasks;
+        ChatRequest {
+            model,
+            messages,
+            tools: turn.swarm.tools_of(&turn.agent).map(tool).chain(actions.map(action)).collect(),
+            tool_choice: match must_complete {
+                true => ToolChoice::function("task_complete"),
+                false => ToolChoice::auto(),
+            },
+            stream: self.endpoint.stream,
+        }
     }
 
     fn instructions(&self, turn: &Turn) -> String {
@@ -138,65 +137,64 @@ impl Model {
     async fn listen(
         &self,
         answer: impl Stream<Item = reqwest::Result<axum::body::Bytes>>,
-    ) -> Result<Said, String> {
+    ) -> Result<Answer, String> {
         let mut answer = std::pin::pin!(answer);
-        let mut said = Said::default();
+        let mut said = Answer::default();
         if !self.endpoint.stream {
             let mut whole = Vec::new();
             while let Some(piece) = answer.next().await {
                 let piece = piece.map_err(|error| error.without_url().to_string())?;
-                if whole.len() + piece.len() > LONGEST_EVENT {
+                if whole.len() + piece.len() > MAX_EVENT {
                     return Err("the model's answer is too long".to_owned());
                 }
                 whole.extend_from_slice(&piece);
             }
-            let value: Value = serde_json::from_slice(&whole)
+            let completion = Completion::read(&whole)
                 .map_err(|error| format!("the model's answer cannot be read: {error}"))?;
-            said.add(&value["choices"][0]["message"]);
+            said.add(completion.into_first().message);
             return Ok(said);
         }
-        let mut parser = sse::Parser::new(LONGEST_EVENT);
+        let mut parser = sse::Parser::new(MAX_EVENT);
         let mut events = Vec::new();
         while let Some(piece) = answer.next().await {
             let piece = piece.map_err(|error| error.without_url().to_string())?;
             parser.feed(&piece, &mut events).map_err(|_| "the model's answer is too long".to_owned())?;
             for event in events.drain(..) {
-                if event.data.trim() == "[DONE]" {
+                if event.data.trim() == DONE {
                     return Ok(said);
                 }
-                let value: Value = serde_json::from_str(&event.data)
+                let completion = Completion::read(event.data.as_bytes())
                     .map_err(|error| format!("the model's answer cannot be read: {error}"))?;
-                if let Some(error) = value.get("error").filter(|error| !error.is_null()) {
+                if let Some(error) = &completion.error {
                     return Err(format!("the model's endpoint: {error}"));
                 }
-                said.add(&value["choices"][0]["delta"]);
+                said.add(completion.into_first().delta);
             }
         }
         Ok(said)
     }
 }
 
-/// What a model said, put together from its pieces.
+/// An answer, assembled from its pieces.
 #[derive(Debug, Default)]
-struct Said {
+struct Answer {
     text: String,
-    /// By their place in the answer: id, name, and arguments as text.
+    /// By their index in the answer: id, name, and arguments as text.
     calls: BTreeMap<u64, (String, String, String)>,
 }
 
-impl Said {
-    fn add(&mut self, piece: &Value) {
-        self.text.push_str(piece["content"].as_str().unwrap_or_default());
-        for (n, call) in piece["tool_calls"].as_array().into_iter().flatten().enumerate() {
-            let at = call["index"].as_u64().unwrap_or(n as u64);
-            let (id, name, arguments) = self.calls.entry(at).or_default();
-            id.push_str(call["id"].as_str().unwrap_or_default());
-            name.push_str(call["function"]["name"].as_str().unwrap_or_default());
-            arguments.push_str(call["function"]["arguments"].as_str().unwrap_or_default());
+impl Answer {
+    fn add(&mut self, piece: Piece) {
+        self.text.push_str(&piece.content);
+        for (n, call) in piece.tool_calls.into_iter().enumerate() {
+            let (id, name, arguments) = self.calls.entry(call.index.unwrap_or(n as u64)).or_default();
+            id.push_str(&call.id);
+            name.push_str(&call.function.name);
+            arguments.push_str(&call.function.arguments);
         }
     }
 
-    /// Models that only write text mean it for whoever asked.
+    /// A model that only writes text answers the sender, or completes the task.
     fn into_reply(self, turn: &Turn) -> Reply {
         let mut calls: Vec<ToolCall> = self
             .calls
@@ -204,7 +202,7 @@ impl Said {
             .filter(|(_, (_, name, _))| !name.is_empty())
             .map(|(at, (id, tool, arguments))| {
                 let args = match arguments.trim() {
-                    "" => json!({}),
+                    "" => Value::Object(Map::new()),
                     text => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
                 };
                 let call_id = if id.is_empty() { format!("call_{at}") } else { id };
@@ -216,32 +214,33 @@ impl Said {
             let payload = &turn.in_hand.message;
             let call = match payload.sender.address_type {
                 _ if turn.agent.can_complete_tasks => {
-                    Some(("task_complete", json!({ "finish_message": text })))
+                    let args = CompleteArgs { finish_message: text.to_owned() };
+                    Some(("task_complete", serde_json::to_value(args)))
                 }
                 AddressType::Agent => {
                     let subject = format!("Re: {}", payload.subject);
-                    let args = json!({ "target": payload.sender.address, "subject": subject, "body": text });
-                    Some(("send_response", args))
+                    let target = payload.sender.address.clone();
+                    let args = SendArgs { target, subject, body: text.to_owned() };
+                    Some(("send_response", serde_json::to_value(args)))
                 }
                 _ => None,
             };
             let call_id = "call_text".to_owned();
-            calls.extend(call.map(|(tool, args)| ToolCall { call_id, tool: tool.to_owned(), args }));
+            calls.extend(call.map(|(tool, args)| {
+                let (tool, args) = (tool.to_owned(), args.unwrap_or_default());
+                ToolCall { call_id, tool, args }
+            }));
         }
         Reply { calls, text: Some(self.text) }
     }
 }
 
-fn written(call: &ToolCall) -> Value {
-    json!({
-        "id": call.call_id,
-        "type": "function",
-        "function": { "name": call.tool, "arguments": call.args.to_string() },
-    })
+fn to_wire(call: &ToolCall) -> model::ToolCall {
+    model::ToolCall::new(&call.call_id, &call.tool, call.args.to_string())
 }
 
-/// A message as a model reads it.
-fn shown(mail: &MailMessage) -> String {
+/// A message as text for the model.
+fn mail_text(mail: &MailMessage) -> String {
     let payload = &mail.message;
     let to: Vec<&str> = payload.recipients.iter().map(|one| one.address.as_str()).collect();
     format!(

@@ -51,6 +51,7 @@ fn rows<'a>(message: &'a str, file: &'a str) -> Vec<(Vec<&'a str>, Fate)> {
         (vec!["connect", "claude-code", "--write"], NoServer),
         (vec!["config"], NoServer),
         (vec!["context", "show"], NoServer),
+        (vec!["api", "schema"], NoServer),
         (vec!["completions", "bash"], NoServer),
         (vec!["man"], NoServer),
         (vec!["serve"], Refuses(local)),
@@ -59,8 +60,6 @@ fn rows<'a>(message: &'a str, file: &'a str) -> Vec<(Vec<&'a str>, Fate)> {
         (vec!["restore", file], Refuses(local)),
         (vec!["import", file], Refuses(local)),
         (vec!["demo"], Refuses(local)),
-        (vec!["bench"], Refuses(local)),
-        (vec!["soak"], Refuses(local)),
         (vec!["archive", "--mail-dir", "mail"], Refuses(local)),
         (vec!["guard", "uninstall"], Refuses(local)),
         (vec!["inbox", "--agent", "ann", "--mail-dir", "mail"], Refuses(local)),
@@ -91,8 +90,8 @@ async fn a_server_that_is_named_is_never_passed_over() {
                 false => posthaste.env("POSTHASTE_URL", office.url()).env("POSTHASTE_TOKEN", office.token()),
             };
             // A server named in the environment does not keep these commands from working on this machine.
-            let local_only = ["serve", "demo", "bench", "soak", "archive", "guard"].contains(&words[0])
-                || words.contains(&"--mail-dir");
+            let local_only =
+                ["serve", "demo", "archive", "guard"].contains(&words[0]) || words.contains(&"--mail-dir");
             if !by_flag && local_only {
                 continue;
             }
