@@ -1,4 +1,4 @@
-//! From MAP's addresses to the engine's: participants are looked up among the sessions, bare words in the books.
+//! MAP's addresses as the engine's: participants are looked up in the session registry, bare words in the database.
 
 use posthaste_engine::nouns::{self, AgentId, AgentKind};
 use posthaste_wire::map::{Address, Class, codes};
@@ -42,7 +42,7 @@ pub(super) async fn resolve(
                 recipients.local.extend(kinds.map(nouns::Address::Kind));
                 continue;
             }
-            // For the office itself, which keeps it in its history.
+            // For the server itself, which has it in its event log.
             Address::System => continue,
             Address::Participant(id) => agent(at, &id)?,
             Address::Participants(Class::All) => nouns::Address::All,
@@ -69,7 +69,7 @@ pub(super) async fn resolve(
     Ok(recipients)
 }
 
-/// An agent, or whoever is connected under that id as a participant.
+/// An agent, or the agent of the participant that is connected under that id.
 fn agent(at: &Connection, id: &str) -> Result<nouns::Address, DoorError> {
     let id = AgentId::new(id)?;
     let id = at.registry.participant(&id).map_or(id, |session| session.actor());

@@ -235,7 +235,7 @@ pub(super) async fn enter(
 
 /// Stores the disconnect policy with the agent, unless it is the default and none was stored before.
 fn keep_policy(register: &mut Register, policy: Policy, stored_before: bool) {
-    if policy == Policy::USUAL && !stored_before {
+    if policy == Policy::DEFAULT && !stored_before {
         return;
     }
     let mut meta = nouns::members(register.meta.as_ref());

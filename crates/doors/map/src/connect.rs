@@ -141,7 +141,7 @@ async fn begin(
         Some("orphan") => Policy::Orphan,
         Some("grace-period") | None => wanted
             .grace_period_ms
-            .map_or(Policy::USUAL, |millis| Policy::Grace(Duration::from_millis(millis))),
+            .map_or(Policy::DEFAULT, |millis| Policy::Grace(Duration::from_millis(millis))),
         Some(_) => return Err(DoorError::params("agentBehavior: unregister, orphan or grace-period")),
     };
     let steers = identity.role == TokenRole::Admin;

@@ -140,9 +140,9 @@ pub(super) struct Connection {
     /// that names the subscription.
     pub(super) go: Vec<oneshot::Sender<()>>,
     /// Whether messages were delivered that may not be in the database yet.
-    pub(super) handed: bool,
+    pub(super) has_unrecorded: bool,
     /// Whether calls are in progress that are answered later.
-    posted: bool,
+    has_pending: bool,
     /// Permits for detached answers of batches; most peers need none.
     detached: Option<Arc<Semaphore>>,
 }
@@ -180,8 +180,8 @@ impl Connection {
             dialect: Dialect::Sdk,
             greeting: None,
             go: Vec::new(),
-            handed: false,
-            posted: false,
+            has_unrecorded: false,
+            has_pending: false,
             detached: None,
         }
     }
@@ -212,9 +212,9 @@ impl Connection {
 
     /// Waits until everything that the peer wrote before is in the database, so that it can read it without waiting for answers.
     pub(super) async fn settle(&mut self) {
-        if self.handed || self.posted {
+        if self.has_unrecorded || self.has_pending {
             self.engine.flush().await;
-            (self.handed, self.posted) = (false, false);
+            (self.has_unrecorded, self.has_pending) = (false, false);
         }
     }
 
@@ -234,7 +234,7 @@ impl Connection {
                 biased;
                 () = stopped.as_mut() => break,
                 Some(frame) = waiting.next(), if !waiting.is_empty() => {
-                    self.posted &= !waiting.is_empty();
+                    self.has_pending &= !waiting.is_empty();
                     if !self.send(frame).await { break }
                 }
                 text = frames.next(), if waiting.len() < MAX_IN_FLIGHT => {
@@ -290,7 +290,7 @@ impl Connection {
                     }
                     Reply::Pipelined(outcome) | Reply::Detached(outcome) => {
                         let then = self.take_pending();
-                        self.posted = true;
+                        self.has_pending = true;
                         waiting.push(Box::pin(async move {
                             Frame { text: Some(write_response(&id, outcome.await)), then }
                         }));
@@ -304,7 +304,7 @@ impl Connection {
                     Reply::Ready(_) => Some(Frame { text: None, then: self.take_pending() }),
                     Reply::Pipelined(outcome) | Reply::Detached(outcome) => {
                         let then = self.take_pending();
-                        self.posted = true;
+                        self.has_pending = true;
                         waiting.push(Box::pin(async move {
                             drop(outcome.await);
                             Frame { text: None, then }
@@ -343,7 +343,7 @@ impl Connection {
             };
             let index = answers.len();
             answers.push(None);
-            self.posted = true;
+            self.has_pending = true;
             promised.push(async move {
                 let (outcome, _held) = (reply.outcome().await, permit);
                 (index, id.map(|id| write_response(&id, outcome)))

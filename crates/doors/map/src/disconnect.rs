@@ -1,4 +1,5 @@
-//! What happens when a connection goes: its session waits to be resumed, its agents fare as their policy says.
+//! Disconnecting: the session can be resumed for a while; its agents are kept, unregistered or orphaned, as their
+//! `disconnectPolicy` says.
 
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ use super::registry::SessionRegistry;
 use super::session::{Policy, Session};
 use crate::Door;
 
-/// How often a busy office is asked to take an agent out; each time it is waited for.
-const TRIES: u32 = 3;
+/// How often unregistering an agent is tried while the server is busy.
+const UNREGISTER_TRIES: u32 = 3;
 
-/// Lets a session go when its connection does: others are told, and its agents fare as its policy says.
+/// Releases a session whose connection ended: announces it and applies its policy to its agents.
 pub(super) async fn leave(
     door: &Door,
     engine: &Engine,
@@ -48,7 +49,7 @@ pub(super) async fn leave(
     });
 }
 
-/// Takes a session's connection away for good and tells others, if it still had one: of one that lost it they have heard.
+/// Detaches a session's connection and announces that, unless the session lost it before.
 pub(super) async fn detach_for_good(engine: &Engine, session: &Session) -> Option<i64> {
     session.detach()?;
     tell_end(engine, session).await
@@ -74,7 +75,7 @@ async fn announce_end(engine: &Engine, session: &Session) -> Result<Option<i64>,
     engine.submit(&caller, Announce { word, data, to: None }).await.map(Some)
 }
 
-/// Ends a session for good: nobody can resume it any more.
+/// Ends a session, so that it cannot be resumed.
 pub(super) async fn end(
     engine: &Engine,
     registry: &SessionRegistry,
@@ -90,7 +91,7 @@ pub(super) async fn end(
     for subscription in session.subscriptions() {
         session.remove_subscription(&subscription.id);
     }
-    // Whoever came back under the same name without resuming goes on under it.
+    // A later session with the same name keeps it.
     if session.is_listed() && registry.participant(&session.participant).is_none() {
         retire(engine, session, &session.participant, reason, cause).await;
     }
@@ -99,7 +100,7 @@ pub(super) async fn end(
 async fn retire_agents(engine: &Engine, session: &Session, reason: &str, cause: Option<i64>) {
     session.carriers_gone().await;
     for agent in session.agents() {
-        // Somebody else may have reclaimed it meanwhile.
+        // Another session may have taken it over.
         if !engine.is_attached(&agent) {
             retire(engine, session, &agent, reason, cause).await;
         }
@@ -109,24 +110,24 @@ async fn retire_agents(engine: &Engine, session: &Session, reason: &str, cause: 
 
 async fn retire(engine: &Engine, session: &Session, agent: &AgentId, reason: &str, cause: Option<i64>) {
     let unregister = Unregister { agent: agent.clone(), reason: Some(reason.to_owned()), cause };
-    for _ in 0..TRIES {
+    for _ in 0..UNREGISTER_TRIES {
         match engine.submit(&session.caller_as(agent.clone()), unregister.clone()).await {
             Ok(_) | Err(EngineError::Refused(Refusal::NoSuchAgent { .. })) => return,
-            // A disk that hesitated; nobody else will ask again.
+            // A slow disk; nothing else retries.
             Err(EngineError::Refused(Refusal::Busy)) => {}
             Err(error) => {
-                return tracing::warn!(%agent, %error, "an agent without a connection was not taken out");
+                return tracing::warn!(%agent, %error, "an agent without a connection was not unregistered");
             }
         }
     }
-    tracing::warn!(%agent, "an agent without a connection was not taken out: the office is busy");
+    tracing::warn!(%agent, "an agent without a connection was not unregistered: the server is busy");
 }
 
 async fn orphan_agents(engine: &Engine, session: &Session, cause: Option<i64>) {
     for agent in session.agents() {
         let verb = Orphan { agent: agent.clone(), cause };
         if let Err(error) = engine.submit(&session.caller_as(agent.clone()), verb).await {
-            tracing::warn!(%agent, %error, "an orphaned agent was not noted");
+            tracing::warn!(%agent, %error, "an agent was not orphaned");
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct Door {
 }
 
 impl Door {
-    /// A door without sessions yet.
+    /// A door without sessions.
     pub fn new(host: Host, options: Options) -> Self {
         Self { host, sessions: Arc::default(), own_methods: options.own_methods }
     }

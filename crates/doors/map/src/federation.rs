@@ -1,26 +1,30 @@
-//! Other systems: connecting to them, and routing messages there and on, with an eye on loops and distance.
+//! Other systems: connecting to them, and routing messages to and through them, with limits on hops and loops.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use posthaste_engine::Engine;
-use posthaste_engine::nouns::{Audience, Body, Json, Message};
+use posthaste_engine::nouns::{Audience, Body, DeliveryState, Message};
 use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::office::Announce;
-use posthaste_wire::map::message::Receipt;
+use posthaste_wire::map::federation::{
+    ConnectParams, ConnectResult, Envelope, GatewayParams, GatewayResult, Route, RouteParams, RouteResult,
+    SystemData,
+};
+use posthaste_wire::map::message::{Receipt, To};
 use posthaste_wire::map::{Address, codes};
-use posthaste_wire::rpc::{self, Item};
-use serde::Deserialize;
+use posthaste_wire::rpc::{self, Item, RequestId};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Answer, Connection, Reply};
 use super::errors::DoorError;
-use super::from_wire::{self, object_or_default, params, some_object};
+use super::from_wire::{self, params};
+use super::nouns::stored;
 use super::registry::SessionRegistry;
 use super::session::Session;
 use super::ws::SILENT_PINGS;
@@ -29,25 +33,25 @@ use crate::Door;
 use posthaste_host::http::dial::{self, Endpoint};
 use posthaste_host::http::reach::Scout;
 
-/// How far a message may come.
+/// Maximum number of systems that a message may pass.
 const MAX_HOPS: u64 = 10;
 /// How long another system may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PEER_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Socket = tokio_tungstenite::WebSocketStream<dial::Stream>;
 
 /// A connection to another system. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
-    /// Tells it from others to the same system.
+    /// Distinguishes it from other links to the same system.
     id: u64,
     calls: mpsc::Sender<Call>,
 }
 
+/// A `map/federation/route` on its way to another system.
 #[derive(Debug)]
 struct Call {
-    method: &'static str,
-    params: Value,
+    params: RouteParams,
     answer: oneshot::Sender<Result<Value, DoorError>>,
 }
 
@@ -56,15 +60,15 @@ impl Link {
         self.id
     }
 
-    async fn call(&self, method: &'static str, params: Value) -> Result<Value, DoorError> {
+    async fn route(&self, params: RouteParams) -> Result<Value, DoorError> {
         let gone = || DoorError::new(codes::FEDERATION_UNAVAILABLE, "the other system is gone");
         let (answer, wait) = oneshot::channel();
-        // A place among the calls is part of the wait: a peer that takes nothing must not hold callers for ever.
+        // The timeout covers the queue, too: a peer that reads nothing must not hold callers for ever.
         let called = async {
-            self.calls.send(Call { method, params, answer }).await.map_err(|_| gone())?;
+            self.calls.send(Call { params, answer }).await.map_err(|_| gone())?;
             wait.await.map_err(|_| gone())?
         };
-        match tokio::time::timeout(PATIENCE, called).await {
+        match tokio::time::timeout(PEER_TIMEOUT, called).await {
             Ok(answer) => answer,
             Err(_) => Err(DoorError::new(codes::FEDERATION_UNAVAILABLE, "the other system does not answer")),
         }
@@ -76,12 +80,12 @@ pub(super) fn unknown(system: &str) -> DoorError {
     DoorError::new(codes::FEDERATION_SYSTEM_NOT_FOUND, why)
 }
 
-/// What a session of acp-compat mode hears, however it tries.
+/// The error of acp-compat mode for everything that would reach another system.
 pub(super) fn not_in_compat() -> DoorError {
     DoorError::new(codes::FEDERATION_UNAVAILABLE, "there is no federation in acp-compat mode")
 }
 
-/// The links that a message takes, or why it cannot.
+/// The links to the systems of recipients.
 pub(super) fn links(
     at: &Connection,
     elsewhere: &[(String, String)],
@@ -93,15 +97,6 @@ pub(super) fn links(
             None => Err(unknown(system)),
         })
         .collect()
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ConnectParams {
-    system_id: String,
-    endpoint: String,
-    #[serde(default)]
-    auth: Option<Value>,
 }
 
 /// `map/federation/connect`. The answer may take a while, so other calls go on meanwhile.
@@ -119,8 +114,8 @@ pub(super) fn connect(
     let endpoint = Endpoint::parse(&asked.endpoint)
         .ok_or_else(|| DoorError::params("endpoint: a ws:// or wss:// address, without a password in it"))?;
     Ok(Reply::Detached(Box::pin(async move {
-        let (mut socket, answer) =
-            match tokio::time::timeout(PATIENCE, dial(&engine, &door, &endpoint, &asked)).await {
+        let (mut socket, peer) =
+            match tokio::time::timeout(PEER_TIMEOUT, dial(&engine, &door, &endpoint, &asked)).await {
                 Ok(dialled) => dialled?,
                 Err(_) => {
                     return Err(DoorError::new(
@@ -129,12 +124,12 @@ pub(super) fn connect(
                     ));
                 }
             };
-        if let Some(required) = answer.get("authRequired") {
-            // Closing is a courtesy.
+        if let Some(auth_required) = peer.auth_required {
+            // The peer learns of the end of the connection either way.
             let _ = socket.close(None).await;
-            return Ok(json!({ "connected": false, "authRequired": required }).into());
+            return Ok(Answer::of(&ConnectResult::Refused { connected: false, auth_required }));
         }
-        let info = answer.get("systemInfo").cloned().unwrap_or_default();
+        let info = peer.system_info;
         if let Some(name) = info.get("systemId").and_then(Value::as_str)
             && name != asked.system_id
         {
@@ -146,16 +141,19 @@ pub(super) fn connect(
         let (calls, waiting) = mpsc::channel(64);
         let id = registry.add_link(&asked.system_id, |id| Link { id, calls });
         announce(&engine, &session, "federation.connected", &asked.system_id).await?;
-        let way = (asked.system_id, id);
+        let name = (asked.system_id, id);
         let ends = Ends { stop, ping_every: door.ping_every() };
-        tokio::spawn(carry(engine, registry, session, way, socket, waiting, ends));
-        let name = answer.get("sessionId").cloned();
-        Ok(json!({ "connected": true, "systemInfo": info, "sessionId": name }).into())
+        tokio::spawn(carry(engine, registry, session, name, socket, waiting, ends));
+        Ok(Answer::of(&ConnectResult::Connected {
+            connected: true,
+            system_info: info,
+            session_id: peer.session_id,
+        }))
     })))
 }
 
 async fn announce(engine: &Engine, session: &Session, word: &str, system: &str) -> Result<(), DoorError> {
-    let data = Json::from_value(&json!({ "systemId": system }));
+    let data = stored(&SystemData { system_id: system.to_owned() });
     engine.submit(&session.caller(), Announce { word: word.to_owned(), data, to: None }).await?;
     Ok(())
 }
@@ -166,7 +164,7 @@ async fn dial(
     door: &Door,
     endpoint: &Endpoint,
     asked: &ConnectParams,
-) -> Result<(Socket, Value), DoorError> {
+) -> Result<(Socket, GatewayResult), DoorError> {
     let unavailable = |why: String| DoorError::new(codes::FEDERATION_UNAVAILABLE, why);
     let trust = door.trust().map_err(|error| unavailable(error.to_string()))?;
     let scout = Scout::new(door.reaches().named);
@@ -176,13 +174,13 @@ async fn dial(
     let (mut socket, _) = tokio_tungstenite::client_async_with_config(&endpoint.url, stream, Some(config))
         .await
         .map_err(|error| unavailable(error.to_string()))?;
-    let mut greeting = json!({
-        "protocolVersion": 1, "participantType": "gateway", "name": engine.realm(),
+    let greeting = to_wire::to_raw(&GatewayParams {
+        protocol_version: 1,
+        participant_type: "gateway".to_owned(),
+        name: engine.realm().to_string(),
+        auth: asked.auth.as_ref().map(with_credential),
     });
-    if let Some(auth) = &asked.auth {
-        greeting["auth"] = spelled(auth);
-    }
-    let call = json!({ "jsonrpc": "2.0", "id": 0, "method": "map/connect", "params": greeting }).to_string();
+    let call = rpc::write_request(&RequestId::from(0), "map/connect", Some(&greeting));
     socket.send(Frame::text(call)).await.map_err(|error| unavailable(error.to_string()))?;
     while let Some(frame) = socket.next().await {
         let Ok(Frame::Text(text)) = frame else { continue };
@@ -197,8 +195,8 @@ async fn dial(
     Err(unavailable("the other system hung up".to_owned()))
 }
 
-/// The credentials as `map/connect` has them: the SDK's gateways write `credentials`, and others read one of the rest.
-fn spelled(auth: &Value) -> Value {
+/// Credentials with the secret in `credential` too: the SDK's gateways write `credentials`, and servers read different names.
+fn with_credential(auth: &Value) -> Value {
     let mut auth = auth.clone();
     let secret = ["credential", "credentials", "token"].iter().find_map(|name| auth.get(name)).cloned();
     if let (Value::Object(members), Some(secret)) = (&mut auth, secret) {
@@ -239,10 +237,11 @@ async fn carry(
                 next += 1;
                 waiting.retain(|_, answer| !answer.is_closed());
                 waiting.insert(id, call.answer);
-                let text = json!({ "jsonrpc": "2.0", "id": id, "method": call.method, "params": call.params });
-                if !taken(&mut socket, Frame::text(text.to_string())).await { break }
+                let params = to_wire::to_raw(&call.params);
+                let text = rpc::write_request(&id.into(), "map/federation/route", Some(&params));
+                if !taken(&mut socket, Frame::text(text)).await { break }
             }
-            // A system that vanished without a word is found out, and calls to it are refused at once.
+            // A system that does not answer pings counts as gone, and calls to it are refused at once.
             _ = ping.tick() => {
                 if unanswered >= SILENT_PINGS || !taken(&mut socket, Frame::Ping(Default::default())).await {
                     break;
@@ -259,18 +258,18 @@ async fn carry(
             }
         }
     }
-    // Another may have taken its place.
+    // A newer link to the same system stays.
     if !registry.remove_link(&system, id) {
         return;
     }
-    if let Err(failure) = announce(&engine, &session, "federation.disconnected", &system).await {
-        tracing::debug!(system, why = failure.message, "the end of a link was not announced");
+    if let Err(error) = announce(&engine, &session, "federation.disconnected", &system).await {
+        tracing::debug!(system, why = error.message, "the end of a link was not announced");
     }
 }
 
 /// Whether another system took a frame within the time it has for an answer.
 async fn taken(socket: &mut Socket, frame: Frame) -> bool {
-    matches!(tokio::time::timeout(PATIENCE, socket.send(frame)).await, Ok(Ok(())))
+    matches!(tokio::time::timeout(PEER_TIMEOUT, socket.send(frame)).await, Ok(Ok(())))
 }
 
 fn settle(
@@ -286,12 +285,12 @@ fn settle(
             Ok(result) => Ok(serde_json::from_str(result.get()).unwrap_or_default()),
             Err(error) => Err(DoorError::new(error.code, error.message)),
         };
-        // Whoever asked may have given up.
+        // The caller may have given up.
         let _ = answer.send(outcome);
     }
 }
 
-/// Sends a message that was accepted here on to an agent of another system, and says how it fared.
+/// Sends a message that was accepted here to an agent of another system, and returns the receipt.
 pub(super) async fn forward(
     engine: &Engine,
     link: &Link,
@@ -302,15 +301,18 @@ pub(super) async fn forward(
 ) -> Receipt<'static> {
     let us = engine.realm();
     let mut payload = serde_json::to_value(to_wire::message(message, true)).unwrap_or_default();
-    payload["to"] = json!({ "agent": agent });
-    let envelope = json!({
-        "payload": payload,
-        "federation": {
-            "sourceSystem": us, "targetSystem": system, "hopCount": 1, "maxHops": MAX_HOPS, "path": [us],
-            "originTimestamp": message.at, "correlationId": message.correlation,
-        },
-    });
-    let routed = link.call("map/federation/route", json!({ "systemId": system, "envelope": envelope })).await;
+    payload["to"] = serde_json::to_value(To::Agent { agent: agent.to_owned() }).unwrap_or_default();
+    let federation = Route {
+        source_system: Some(us.to_string()),
+        target_system: Some(system.to_owned()),
+        hop_count: 1,
+        max_hops: Some(MAX_HOPS),
+        path: vec![us.to_string()],
+        origin_timestamp: Some(message.at),
+        correlation_id: message.correlation.clone(),
+    };
+    let envelope = Some(Envelope { payload, federation });
+    let routed = link.route(RouteParams { system_id: system.to_owned(), envelope, message: None }).await;
     let status = match &routed {
         Ok(answer) if answer["delivered"].as_array().is_some_and(|list| !list.is_empty()) => "delivered",
         Ok(_) => "queued",
@@ -321,38 +323,8 @@ pub(super) async fn forward(
         status: status.into(),
         semantic: semantic.to_owned().into(),
         timestamp: message.at,
-        error: Some(routed.err().map(|failure| failure.message.into())),
+        error: Some(routed.err().map(|error| error.message.into())),
     }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RouteParams {
-    system_id: String,
-    #[serde(default, deserialize_with = "some_object")]
-    envelope: Option<Envelope>,
-    #[serde(default)]
-    message: Option<Value>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Envelope {
-    #[serde(default)]
-    payload: Value,
-    #[serde(default, deserialize_with = "object_or_default")]
-    federation: Way,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Way {
-    source_system: Option<String>,
-    target_system: Option<String>,
-    hop_count: u64,
-    max_hops: Option<u64>,
-    path: Vec<String>,
-    origin_timestamp: Option<i64>,
-    correlation_id: Option<String>,
 }
 
 /// `map/federation/route`: a message that comes from or through another system, for us or for a third.
@@ -363,52 +335,49 @@ pub(super) async fn route(
 ) -> Result<Reply, DoorError> {
     let asked: RouteParams = params(given)?;
     let us = at.engine.realm().to_string();
-    let (message, way) = match (asked.envelope, asked.message) {
+    let (message, hops) = match (asked.envelope, asked.message) {
         (Some(envelope), _) => (envelope.payload, envelope.federation),
-        (None, Some(message)) => (message, Way::default()),
+        (None, Some(message)) => (message, Route::default()),
         (None, None) => return Err(DoorError::params("envelope or message: what is to be routed")),
     };
     if !message.is_object() {
         return Err(DoorError::params("the message is an object"));
     }
-    if way.hop_count >= way.max_hops.unwrap_or(MAX_HOPS).min(MAX_HOPS) {
+    if hops.hop_count >= hops.max_hops.unwrap_or(MAX_HOPS).min(MAX_HOPS) {
         return Err(DoorError::new(codes::FEDERATION_MAX_HOPS_EXCEEDED, "the message has come too far"));
     }
-    if way.path.contains(&us) {
+    if hops.path.contains(&us) {
         return Err(DoorError::new(codes::FEDERATION_LOOP_DETECTED, "the message has been here before"));
     }
-    let target = way.target_system.clone().unwrap_or(asked.system_id);
+    let target = hops.target_system.clone().unwrap_or(asked.system_id);
     if target == us {
-        return deliver(at, session, &message, &way).await;
+        return deliver(at, session, &message, &hops).await;
     }
     let link = at.registry.link(&target).ok_or_else(|| unknown(&target))?;
-    let mut path = way.path.clone();
+    let mut path = hops.path;
     path.push(us.clone());
-    let envelope = json!({
-        "payload": message,
-        "federation": {
-            "sourceSystem": way.source_system.unwrap_or_else(|| us.clone()),
-            "targetSystem": target,
-            "hopCount": way.hop_count + 1,
-            "maxHops": way.max_hops.unwrap_or(MAX_HOPS),
-            "path": path,
-            "originTimestamp": way.origin_timestamp,
-            "correlationId": way.correlation_id,
-        },
-    });
+    let federation = Route {
+        source_system: Some(hops.source_system.unwrap_or(us)),
+        target_system: Some(target.clone()),
+        hop_count: hops.hop_count + 1,
+        max_hops: Some(hops.max_hops.unwrap_or(MAX_HOPS)),
+        path,
+        origin_timestamp: hops.origin_timestamp,
+        correlation_id: hops.correlation_id,
+    };
+    let envelope = Some(Envelope { payload: message, federation });
     Ok(Reply::Detached(Box::pin(async move {
-        let answer =
-            link.call("map/federation/route", json!({ "systemId": target, "envelope": envelope })).await?;
+        let answer = link.route(RouteParams { system_id: target, envelope, message: None }).await?;
         Ok(Answer::from(answer))
     })))
 }
 
-/// Hands a message from elsewhere to its recipients here. It is shown under its sender's federated name.
+/// Sends a message of another system to its local recipients, under its sender's federated name.
 async fn deliver(
     at: &mut Connection,
     session: &Arc<Session>,
     message: &Value,
-    way: &Way,
+    hops: &Route,
 ) -> Result<Reply, DoorError> {
     let recipients = addresses::resolve(at, session, Address::parse(&message["to"])?).await?;
     if !recipients.federated.is_empty() {
@@ -419,7 +388,7 @@ async fn deliver(
     }
     connect::list(at, session).await?;
     let source =
-        way.source_system.clone().or_else(|| session.name.clone()).unwrap_or_else(|| "unknown".to_owned());
+        hops.source_system.clone().or_else(|| session.name.clone()).unwrap_or_else(|| "unknown".to_owned());
     let from = message["from"].as_str().unwrap_or("unknown");
     let from = format!("{source}:agent:{from}");
     let raw = |value: &Value| (!value.is_null()).then(|| to_wire::to_raw(value));
@@ -438,14 +407,10 @@ async fn deliver(
     };
     let caller = session.caller_as(session.participant.clone());
     let sent = at.engine.submit(&caller, verb).await?;
-    let delivered: Vec<_> = sent
-        .receipts
-        .iter()
-        .filter(|receipt| receipt.state == posthaste_engine::nouns::DeliveryState::Delivered)
-        .map(|receipt| &receipt.agent)
-        .collect();
-    Ok(Reply::Ready(Ok(json!({
-        "routed": true, "messageId": sent.message.id.to_string(), "delivered": delivered,
-    })
-    .into())))
+    let delivered = sent.receipts.iter().filter(|receipt| receipt.state == DeliveryState::Delivered);
+    Ok(Reply::Ready(Ok(Answer::of(&RouteResult {
+        routed: true,
+        message_id: sent.message.id.to_string(),
+        delivered: delivered.map(|receipt| receipt.agent.to_string()).collect(),
+    }))))
 }

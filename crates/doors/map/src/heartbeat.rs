@@ -1,5 +1,4 @@
-//! StatusEvents of life for subscribers that ask for them by name: that the office is there, and how full it is. Neither is part of the
-//! history.
+//! Heartbeat and capacity events, for subscribers that ask for them by name. Neither is in the event log.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use super::filters;
 /// How often they come.
 const EVERY: Duration = Duration::from_secs(15);
 
-/// Which of them somebody asked for.
+/// Which of them a subscriber asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StatusEvents {
     heartbeat: bool,
@@ -65,8 +64,8 @@ impl StatusEvents {
     }
 }
 
-/// The place that somebody has been served up to, by which what is not of the history is named: whoever goes on from the last
-/// thing it heard misses nothing.
+/// The id of the last event that a subscriber was sent. Events that are not in the log have ids after it, so that a client that
+/// continues after the last id it saw misses nothing.
 pub(super) async fn served(engine: &Engine, history: u16, seq: Seq) -> Result<EventId, EngineError> {
     let at = engine.read(move |view| view.time_of(seq)).await?;
     Ok(EventId { at: at.unwrap_or(0), log_tag: history, seq })

@@ -70,11 +70,11 @@ const MAX_SUBSCRIPTIONS: usize = 100;
 const MAX_AGENTS: usize = 10_000;
 /// Calls in one frame.
 const MAX_BATCH: usize = 1000;
-/// Calls of one connection whose answers are still to come; beyond these it is not read.
+/// Unanswered calls of one connection; with more it is not read.
 const MAX_IN_FLIGHT: usize = 256;
 /// Frames of one connection that are read before other tasks get their turn.
 const FRAMES_PER_TURN: usize = 16;
-/// Frames waiting for a peer that does not read; beyond these whoever has more waits.
+/// Frames queued for a peer that does not read; with more their senders wait.
 const OUTGOING_FRAMES: usize = 64;
 /// Events kept for a subscriber that holds its subscription up, unless it asks for another number.
 const DEFAULT_BUFFER: usize = 1000;

@@ -59,7 +59,7 @@ type Connecting = for<'a> fn(&'a mut Connection, Option<&'a RawValue>) -> Boxed<
 type Ready = for<'a> fn(Call<'a>) -> Boxed<'a, Outcome>;
 type Pipelined = for<'a> fn(Call<'a>) -> Boxed<'a, Result<Reply, DoorError>>;
 
-/// Who answers a call, and when.
+/// What answers a call, and when.
 enum Handler {
     /// Called without a session, and perhaps without authentication.
     Connecting(Connecting),
@@ -201,7 +201,7 @@ async fn answer(
         }));
     }
     if name.starts_with("mail/") && !connection.door.keeps_mail() {
-        return Err(DoorError::new(codes::MAIL_NOT_ENABLED, "this office keeps no mail"));
+        return Err(DoorError::new(codes::MAIL_NOT_ENABLED, "this server keeps no mail"));
     }
     let method = method.ok_or_else(|| DoorError::no_method(name))?;
     let session = match &connection.session {

@@ -5,15 +5,14 @@ use posthaste_wire::map::{agent as agents, scope as scopes, task as tasks};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::overrides;
+use super::{overrides, to_wire};
 
 /// Prefix of the members of an agent's metadata that are this door's own.
 pub(super) const OWN: &str = "map:";
 
 /// A value of the wire as the engine stores it.
 pub(super) fn stored(value: &impl Serialize) -> Json {
-    // Types of the wire have no member that cannot be written.
-    Json::from_checked(&serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()))
+    Json::from_checked(&to_wire::text(value))
 }
 
 /// Metadata as the engine stores it.

@@ -1,4 +1,4 @@
-//! Everyone who is connected to a realm by this door, or may still come back. Memory only.
+//! The session registry: sessions of each realm that are connected by this door or can be resumed. In memory only.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use posthaste_wire::map::log_tag;
 use super::federation::Link;
 use super::session::Session;
 
-/// The registries of all realms.
+/// The session registries of all realms.
 #[derive(Debug, Default)]
 pub(crate) struct SessionRegistries {
     registries: Mutex<HashMap<RealmName, Arc<SessionRegistry>>>,
@@ -25,14 +25,14 @@ pub(super) struct SessionRegistry {
     links: Mutex<HashMap<String, Link>>,
     next_link: AtomicU64,
     swept: AtomicBool,
-    /// The sessions that get no messages, by id. Few if any, and asked for with every message that names somebody.
+    /// Sessions that receive no messages, by id. Looked up for every message to a named agent, and usually empty.
     not_receiving: Mutex<HashMap<String, Arc<Session>>>,
     any_not_receiving: AtomicBool,
-    /// Ids that connections are about to take.
+    /// Ids that connections are registering.
     claimed: Mutex<HashSet<AgentId>>,
 }
 
-/// One connection at a time takes an id: from the look whether it is free until its mail is waited for.
+/// Lets one connection at a time register an id: from the check that it is free until its deliveries are set up.
 #[derive(Debug)]
 pub(super) struct Claim {
     registry: Arc<SessionRegistry>,
@@ -60,12 +60,12 @@ impl SessionRegistries {
 }
 
 impl SessionRegistry {
-    /// Whether this is the first time anybody enters since the office opened.
+    /// Whether this is the first connection since the server started.
     pub(super) fn is_new(&self) -> bool {
         !self.swept.swap(true, Ordering::AcqRel)
     }
 
-    /// Keeps other connections from taking an id for as long as the claim is held; nothing if one is about to.
+    /// Keeps other connections from registering an id while the claim is held; `None` if another one has it.
     pub(super) fn claim(self: Arc<Self>, id: &AgentId) -> Option<Claim> {
         let is_first = self.claimed.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
         is_first.then(|| Claim { registry: self, id: id.clone() })
@@ -87,7 +87,7 @@ impl SessionRegistry {
         self.change_not_receiving(|not_receiving| drop(not_receiving.remove(&session.id)));
     }
 
-    /// Notes whether a session gets messages, now that it is here or what it may do has changed.
+    /// Updates whether a session receives messages, after it was added or its capabilities changed.
     pub(super) fn note_receiving(&self, session: &Arc<Session>) {
         self.change_not_receiving(|not_receiving| match session.receives() {
             true => drop(not_receiving.remove(&session.id)),
@@ -113,13 +113,13 @@ impl SessionRegistry {
         self.lock().by_id.get(id).cloned()
     }
 
-    /// The session that a participant is in.
+    /// The session of a participant.
     pub(super) fn participant(&self, id: &AgentId) -> Option<Arc<Session>> {
         let sessions = self.lock();
         sessions.participants.get(id).and_then(|session| sessions.by_id.get(session)).cloned()
     }
 
-    /// The session that lost its connection and may come back with this token.
+    /// The session without a connection that this token resumes.
     pub(super) fn resumable(&self, token: &str) -> Option<Arc<Session>> {
         let sessions = self.lock();
         sessions.by_id.values().find(|session| !session.is_live() && session.token() == token).cloned()
@@ -131,9 +131,9 @@ impl SessionRegistry {
         all
     }
 
-    /// Nobody speaks for an agent any more that is gone, least of all the session that saw it go.
+    /// Removes an agent that is gone from every session, first from the one that unregistered it.
     pub(super) fn forget_agent(&self, seen_by: &Session, agent: &AgentId) {
-        // It is nearly always its own, and there may be thousands of others.
+        // Usually that session has it, and there may be thousands of others.
         if seen_by.owns(agent) {
             return seen_by.remove_agent(agent);
         }
@@ -147,14 +147,14 @@ impl SessionRegistry {
         self.links.lock().unwrap_or_else(PoisonError::into_inner).get(system).cloned()
     }
 
-    /// Keeps a link, which takes the place of an earlier one to the same system; gives the number it is made with.
+    /// Adds a link, which replaces an earlier one to the same system; returns its number.
     pub(super) fn add_link(&self, system: &str, make: impl FnOnce(u64) -> Link) -> u64 {
         let id = self.next_link.fetch_add(1, Ordering::Relaxed);
         self.links.lock().unwrap_or_else(PoisonError::into_inner).insert(system.to_owned(), make(id));
         id
     }
 
-    /// Forgets a link; false if it was not there any more.
+    /// Removes a link; false if it was removed or replaced already.
     pub(super) fn remove_link(&self, system: &str, id: u64) -> bool {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         if links.get(system).is_none_or(|link| link.id() != id) {
@@ -163,7 +163,7 @@ impl SessionRegistry {
         links.remove(system).is_some()
     }
 
-    /// What tells the event ids of this history from those of another.
+    /// The tag that distinguishes event ids of this event log from those of another.
     pub(super) async fn history(&self, engine: &Engine) -> Result<u16, EngineError> {
         if let Some(tag) = self.history.get() {
             return Ok(*tag);

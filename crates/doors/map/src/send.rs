@@ -147,7 +147,7 @@ async fn post(
         true => match at.engine.dispatch(&caller, draft.verb).await? {
             Dispatch::Queued(pending) => pending,
             Dispatch::Delivered(sent) => {
-                at.handed = true;
+                at.has_unrecorded = true;
                 return Ok(Reply::Ready(Ok(answer(session, &sent, &draft.semantic, &[]))));
             }
         },

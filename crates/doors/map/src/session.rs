@@ -1,5 +1,5 @@
-//! A session: who is on the other side, what it may do, and what it listens to. It outlives its connection for as long
-//! as it can be resumed.
+//! A session: its participant, its agents, its capabilities and its subscriptions. It outlives its connection while it can be
+//! resumed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,12 +19,12 @@ use super::subscription::Subscription;
 use super::{RESUME_WINDOW, VIA};
 use posthaste_host::caller::Identity;
 
-/// What stands before the names that are made up for participants.
+/// Prefix of generated participant ids.
 pub(super) const PARTICIPANT: &str = "participant-";
-/// Names in whose eyes one session follows the history: each is asked about each event.
-const MOST_FOLLOWERS: usize = 16;
-/// How long those who hand letters over may take to notice that their connection is gone.
-const CARRIERS_LINGER: Duration = Duration::from_secs(1);
+/// Maximum number of callers as which one session follows events: each one checks each event.
+const MAX_FOLLOWERS: usize = 16;
+/// How long delivery tasks may take to end after their connection.
+const DELIVERY_END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Which vocabulary a session is answered in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) enum Dialect {
     Draft(Mode),
 }
 
-/// What a participant says it is.
+/// The type of a participant, as it declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Client,
@@ -64,7 +64,7 @@ impl Part {
         }
     }
 
-    /// What sort of entry the participant itself has in the address book.
+    /// The kind of the participant's own entry.
     pub(super) fn kind(self) -> AgentKind {
         match self {
             Self::Client | Self::Agent => AgentKind::Client,
@@ -74,25 +74,25 @@ impl Part {
     }
 }
 
-/// What becomes of a session's agents when its connection goes.
+/// What happens to a session's agents when its connection is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// They go with it.
+    /// They are unregistered.
     Unregister,
-    /// They stay, without anyone behind them.
+    /// They stay registered, without an owner.
     Orphan,
-    /// They wait for a while.
+    /// They are kept for a while.
     Grace(Duration),
 }
 
-/// Under what name an agent's entry keeps the policy of its session, so that it counts after a restart as well.
+/// The member of an agent's metadata that stores the policy of its session, so that it applies after a restart, too.
 pub(super) const POLICY: &str = "disconnectPolicy";
 
 impl Policy {
     /// The policy of sessions that ask for none.
-    pub(super) const USUAL: Self = Self::Grace(RESUME_WINDOW);
+    pub(super) const DEFAULT: Self = Self::Grace(RESUME_WINDOW);
 
-    /// As an agent's entry keeps it: a word, or milliseconds.
+    /// As it is stored with an agent: a word, or milliseconds.
     pub(super) fn to_value(self) -> Value {
         match self {
             Self::Unregister => "unregister".into(),
@@ -101,15 +101,15 @@ impl Policy {
         }
     }
 
-    /// Reads it back; entries that say nothing have the usual one.
+    /// Reads a stored policy; agents without one have the default.
     pub(super) fn from_value(value: Option<&Value>) -> Self {
         match value {
             Some(Value::String(word)) if word == "unregister" => Self::Unregister,
             Some(Value::String(word)) if word == "orphan" => Self::Orphan,
             Some(Value::Number(millis)) => {
-                millis.as_u64().map_or(Self::USUAL, |millis| Self::Grace(Duration::from_millis(millis)))
+                millis.as_u64().map_or(Self::DEFAULT, |millis| Self::Grace(Duration::from_millis(millis)))
             }
-            _ => Self::USUAL,
+            _ => Self::DEFAULT,
         }
     }
 }
@@ -123,14 +123,14 @@ pub(super) struct Session {
     pub(super) name: Option<String>,
     pub(super) identity: Identity,
     pub(super) policy: Policy,
-    /// Whether others are told that it is gone.
+    /// Whether others hear that it disconnected.
     pub(super) notify: bool,
     pub(super) created_at: i64,
-    /// Those who hand letters to its agents, on whatever connection.
+    /// Tasks that deliver messages to its agents, on any of its connections.
     pub(super) carriers: TaskTracker,
-    /// Whether it goes by a name that another token may come to carry.
+    /// Whether it has a chosen name, which another token may get.
     chosen: bool,
-    /// The version of [`Session::names_seen`] under which its names were last found to be its own.
+    /// The version of [`Session::names_seen`] at which its names were last found to be its own.
     reviewed: VerifiedAt,
     inner: Mutex<Inner>,
 }
@@ -144,20 +144,20 @@ struct Inner {
     capabilities: Arc<Capabilities>,
     token: String,
     line: Option<Line>,
-    /// Counts connections, so that a timer of an earlier one can tell.
+    /// Number of connections so far, by which a timer of an earlier one recognizes a later one.
     epoch: u64,
     closed_at: Option<i64>,
     listed: bool,
 }
 
 impl Inner {
-    /// Tells the session's subscriptions that it has other names.
+    /// Tells the session's subscriptions that its names changed.
     fn tell_names_changed(&self) {
         self.subscriptions.values().for_each(|subscription| subscription.names_changed());
     }
 }
 
-/// Everything that is fixed when a session begins.
+/// What is fixed when a session begins.
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) participant: AgentId,
@@ -203,7 +203,7 @@ impl Session {
         }
     }
 
-    /// In whose name it speaks: its first agent, or itself.
+    /// The agent that it acts as: its first agent, or the participant itself.
     pub(super) fn actor(&self) -> AgentId {
         self.lock().agents.first().unwrap_or(&self.participant).clone()
     }
@@ -220,39 +220,39 @@ impl Session {
         Caller { agent, rights: Rights { member: true, observe, admin }, via: VIA.to_owned() }
     }
 
-    /// The callers in whose eyes it follows the history: the one in whose name it speaks, its other agents and itself. One
-    /// that observes sees nearly everything through the first.
+    /// The callers as which it follows events: the one it acts as, its other agents and the participant. An observer sees nearly
+    /// everything as the first.
     pub(super) fn followers(&self) -> Vec<Caller> {
         let first = self.caller();
         if first.rights.observe {
             return vec![first];
         }
         let mut names = self.agents();
-        names.truncate(MOST_FOLLOWERS - 1);
+        names.truncate(MAX_FOLLOWERS - 1);
         names.push(self.participant.clone());
         let others = names.into_iter().filter(|name| *name != first.agent);
         let others: Vec<Caller> = others.map(|name| self.caller_as(name)).collect();
         std::iter::once(first).chain(others).collect()
     }
 
-    /// The caller of mail's methods, which have switches of their own: whether the participant does without observing does not
-    /// count there, and running the office does not make anyone a participant.
+    /// The caller of mail's methods, which have switches of their own: `canObserve` does not apply there, and administrators are
+    /// not participants of every conversation.
     pub(super) fn mail_caller(&self) -> Caller {
         let rights = Rights { member: true, observe: self.identity.observe, admin: false };
         Caller { agent: self.actor(), rights, via: VIA.to_owned() }
     }
 
-    /// The caller who changes tasks. Administrators may change all of them; others change those that they take part in.
+    /// The caller that changes tasks. Administrators may change all tasks, others those that they take part in.
     pub(super) fn task_caller(&self) -> Caller {
         if self.is_operator() { self.steering() } else { self.caller() }
     }
 
-    /// The caller who changes an agent: the agent itself if it is one of ours.
+    /// The caller that changes an agent: the agent itself if it belongs to the session.
     pub(super) fn caller_for(&self, agent: &AgentId) -> Caller {
         if self.owns(agent) { self.caller_as(agent.clone()) } else { self.caller() }
     }
 
-    /// The office's hand, moved by this participant, for what the office lets it do to others.
+    /// An administrator's rights in this participant's name, for actions on agents of others that its capabilities allow.
     pub(super) fn steering(&self) -> Caller {
         Caller::admin(self.actor(), VIA)
     }
@@ -295,7 +295,7 @@ impl Session {
         self.lock().dialect
     }
 
-    /// Goes on as a client of acp-compat mode.
+    /// Switches to acp-compat mode.
     pub(super) fn become_compat(&self) {
         self.lock().dialect = Dialect::Draft(Mode::AcpCompat);
     }
@@ -318,11 +318,11 @@ impl Session {
 
     /// The version of its names: another when they may have gone to other holders.
     pub(super) fn names_seen(&self, engine: &Engine) -> u64 {
-        // A name that was chosen need not be in the address book, so another may take it without its being given up.
+        // A chosen name need not be registered, so another holder may get it without a reassignment.
         if self.chosen { engine.directory_version() } else { engine.names_reassigned() }
     }
 
-    /// Gives up agents whose names have gone to other holders, and is refused if its own has. Costs nothing while no name has.
+    /// Gives up agents whose names other holders have now; fails if that holds for its own. Cheap while no name changes holders.
     pub(super) async fn review(&self, engine: &Engine) -> Result<(), EngineError> {
         let seen = self.names_seen(engine);
         if self.reviewed.is(seen) {
@@ -338,7 +338,7 @@ impl Session {
                 Ok(free && (gone || holder.is_none_or(|holder| holder == bearer.name)))
             });
             if !is_ours.await? {
-                // Its streams end, and so does every further call; a new connection gets a name of its own.
+                // Its streams and calls end; a new connection gets another name.
                 if let Some(line) = self.line() {
                     line.stop.cancel();
                 }
@@ -365,7 +365,7 @@ impl Session {
         *agent == self.participant || self.lock().agents.contains(agent)
     }
 
-    /// Notes an agent of this session, and how to stop waiting for its mail.
+    /// Adds an agent, and the token that stops its deliveries.
     pub(super) fn add_agent(&self, agent: AgentId, slot: CancellationToken) {
         let mut inner = self.lock();
         if !inner.agents.contains(&agent) {
@@ -377,14 +377,14 @@ impl Session {
         }
     }
 
-    /// Notes that the participant's own mail is waited for.
+    /// Adds the token that stops deliveries to the participant itself.
     pub(super) fn add_slot(&self, slot: CancellationToken) {
         if let Some(before) = self.lock().slots.insert(self.participant.clone(), slot) {
             before.cancel();
         }
     }
 
-    /// Whether the participant has an entry in the address book of its own.
+    /// Whether the participant itself is registered.
     pub(super) fn is_listed(&self) -> bool {
         self.lock().listed
     }
@@ -413,7 +413,7 @@ impl Session {
         self.lock().subscriptions.get(id).cloned()
     }
 
-    /// Keeps a subscription unless there are as many as there may be.
+    /// Adds a subscription; false if there are `most` already.
     pub(super) fn add_subscription(&self, subscription: Arc<Subscription>, most: usize) -> bool {
         let mut inner = self.lock();
         if inner.subscriptions.len() >= most {
@@ -427,7 +427,7 @@ impl Session {
         self.lock().subscriptions.remove(id)
     }
 
-    /// Gives the session a connection and a new token to come back with.
+    /// Attaches a connection and returns a new resume token.
     pub(super) fn attach(&self, line: Line) -> String {
         let mut inner = self.lock();
         inner.epoch += 1;
@@ -436,7 +436,7 @@ impl Session {
         inner.token.clone()
     }
 
-    /// Takes the connection away; says which one it was, unless it was gone already.
+    /// Detaches the connection and returns its number; `None` if there is none.
     pub(super) fn detach(&self) -> Option<u64> {
         let mut inner = self.lock();
         let line = inner.line.take()?;
@@ -446,16 +446,16 @@ impl Session {
         Some(inner.epoch)
     }
 
-    /// Waits until nobody hands letters to its agents any more: they were told when the connection was taken away, and until
-    /// they have heard it, it looks as if somebody had these agents.
+    /// Waits until the delivery tasks of its agents have ended. They were cancelled with the connection; until they end, the
+    /// agents count as connected.
     pub(super) async fn carriers_gone(&self) {
         self.carriers.close();
-        // Who has come back meanwhile has others.
-        let _ = tokio::time::timeout(CARRIERS_LINGER, self.carriers.wait()).await;
+        // A connection that was attached meanwhile has delivery tasks of its own.
+        let _ = tokio::time::timeout(DELIVERY_END_TIMEOUT, self.carriers.wait()).await;
         self.carriers.reopen();
     }
 
-    /// Whether nothing has happened since that connection was lost.
+    /// Whether no connection was attached since that one was lost.
     pub(super) fn is_gone_since(&self, epoch: u64) -> bool {
         let inner = self.lock();
         inner.line.is_none() && inner.epoch == epoch
@@ -492,7 +492,7 @@ impl Session {
     }
 }
 
-/// A name that nobody has had.
+/// A new id.
 pub(super) fn fresh(prefix: &str) -> String {
     Id(stamp::Stamp::new().id.as_u128()).prefixed(prefix).to_string()
 }

@@ -88,8 +88,8 @@ pub(super) fn list(at: &Connection, session: &Session) -> Answer {
     Answer::of(&ListResult { sessions: own.map(|other| other.info()).collect() })
 }
 
-/// `map/session/load`: goes on with another session of the same principal, with its agents and subscriptions, if that
-/// one has no connection. The session at hand is let go and can be taken up again in the same way.
+/// `map/session/load`: switches to another session of the same principal, with its agents and subscriptions, if that one has
+/// no connection. The current session is released and can be loaded again in the same way.
 pub(super) async fn load(at: &mut Connection, session: &Arc<Session>, given: Option<&RawValue>) -> Outcome {
     let one: SessionParams = params(given)?;
     let id = one.session_id.ok_or_else(|| DoorError::params("sessionId: which session"))?;

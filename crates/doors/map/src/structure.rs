@@ -121,7 +121,7 @@ pub(super) async fn relatives(
     let depth = asked.depth.unwrap_or(64);
     let around = at.engine.read(move |view| view.relatives(&caller, &id, depth)).await?;
     Ok(Answer::of(&match side {
-        Side::Parent => Relatives::Parent(around.parent.as_ref().map(nouns::agent)),
+        Side::Parent => Relatives::Parent(around.parent.as_ref().map(nouns::agent).map(Box::new)),
         Side::Children => Relatives::Children(nouns::agents(&around.children)),
         Side::Siblings => Relatives::Siblings(nouns::agents(&around.siblings)),
         Side::Ancestors => Relatives::Ancestors(nouns::agents(&around.ancestors)),

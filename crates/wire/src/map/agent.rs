@@ -499,7 +499,7 @@ pub struct Edge {
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "each variant is what its name says")]
 pub enum Relatives {
-    Parent(Option<Agent>),
+    Parent(Option<Box<Agent>>),
     Children(Vec<Agent>),
     Siblings(Vec<Agent>),
     Ancestors(Vec<Agent>),

@@ -7,6 +7,7 @@ mod control;
 mod ids;
 mod mail;
 mod mail_bytes;
+mod map_entries;
 mod map_messages;
 mod rpc;
 mod signing;

@@ -1,4 +1,4 @@
-//! An office in a process of its own, and a plain MAP client to talk to it.
+//! A server in a process of its own, and a plain MAP client.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -18,7 +18,7 @@ use crate::harness::TestDir;
 
 const SOON: Duration = Duration::from_secs(10);
 
-/// A running office. It goes away with the test.
+/// A running server, which ends with the test.
 pub(crate) struct Office {
     directory: TestDir,
     flags: Vec<String>,
@@ -36,12 +36,12 @@ impl Office {
         Self { directory, flags, process, address, tls }
     }
 
-    /// Where MAP is spoken.
+    /// The URL of the MAP door.
     pub(crate) fn url(&self) -> String {
         format!("{}://{}/map", if self.tls { "wss" } else { "ws" }, self.address)
     }
 
-    /// Where it listens.
+    /// Its URL.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
@@ -51,12 +51,12 @@ impl Office {
         self.directory.path()
     }
 
-    /// The key to everything.
+    /// The administrator's token.
     pub(crate) fn admin_token(&self) -> String {
         std::fs::read_to_string(self.data().join("admin.token")).unwrap().trim().to_owned()
     }
 
-    /// Ends the office without warning and opens it again.
+    /// Kills the server and starts it again.
     pub(crate) async fn restart(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -101,17 +101,17 @@ impl Client {
         Self::dial(office, format!("ws://{}/map", office.address)).await
     }
 
-    /// A connection that shows no token and has said nothing yet.
+    /// A connection without a token, before any call.
     pub(crate) async fn stranger(office: &Office) -> Self {
         Self::open(office).await
     }
 
-    /// A connection that shows a token and has said nothing yet.
+    /// A connection with a token, before any call.
     pub(crate) async fn open_with(office: &Office, token: &str) -> Self {
         Self::dial(office, format!("ws://{}/map?token={token}", office.address)).await
     }
 
-    /// A connection on another path; it has said nothing yet.
+    /// A connection on another path, before any call.
     pub(crate) async fn open_on(office: &Office, path: &str) -> Self {
         Self::dial(office, format!("ws://{}{path}", office.address)).await
     }
@@ -182,7 +182,7 @@ impl Client {
         }
     }
 
-    /// The next frame that is wanted; the others are kept for later.
+    /// The next matching frame; others are kept for later.
     pub(crate) async fn next(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(index) = self.kept.iter().position(&wanted) {
             return self.kept.remove(index);
@@ -200,8 +200,8 @@ impl Client {
         }
     }
 
-    /// Calls a method over and over with `in_flight` requests on their way, until the connection ends. Gives the numbers
-    /// (the requests' ids) of those that were answered with a result.
+    /// Calls a method repeatedly with `in_flight` requests in progress, until the connection ends. Returns the numbers (the
+    /// requests' ids) of those that were answered with a result.
     pub(crate) async fn flood(
         &mut self,
         method: &str,
@@ -230,7 +230,7 @@ impl Client {
         }
     }
 
-    /// Reads whatever comes until the connection ends.
+    /// Reads all frames until the connection ends.
     pub(crate) async fn drain(&mut self) {
         while let Some(Ok(_)) = self.socket.next().await {}
     }
@@ -245,20 +245,20 @@ impl Client {
         self.next(|frame| frame["method"] == "map/message").await["params"]["message"].take()
     }
 
-    /// Says goodbye and gives the code of the answer.
+    /// Closes the connection and returns the close code of the answer.
     pub(crate) async fn goodbye(&mut self, code: u16) -> Option<u16> {
         let frame = CloseFrame { code: code.into(), reason: "done".into() };
         self.socket.close(Some(frame)).await.unwrap();
         self.close_code().await
     }
 
-    /// Sends a text frame with bytes that need not be text.
+    /// Sends a text frame with bytes that need not be UTF-8.
     pub(crate) async fn raw_text(&mut self, bytes: &[u8]) {
         let frame = Frame::message(bytes.to_vec(), OpCode::Data(Data::Text), true);
         self.socket.send(Message::Frame(frame)).await.unwrap();
     }
 
-    /// The code that the office closes with.
+    /// The close code of the server.
     pub(crate) async fn close_code(&mut self) -> Option<u16> {
         loop {
             match timeout(SOON, self.socket.next()).await.expect("an end in time")? {
@@ -270,7 +270,7 @@ impl Client {
     }
 }
 
-/// A connection in the draft's vocabulary, and what it was greeted with.
+/// A connection in the draft's dialect, and the answer to its greeting.
 pub(crate) async fn connect_raw(office: &Office, greeting: Value) -> (Client, Value) {
     let mut client = Client::open(office).await;
     let answer = client.call("map/initialize", greeting).await.unwrap();

@@ -1,4 +1,4 @@
-//! The draft's side of MAP from outside: what acp-compat mode leaves out, whose answer counts, and what events say.
+//! The draft's dialect: what acp-compat mode leaves out, whose answer counts, and what events contain.
 
 use serde_json::{Value, json};
 

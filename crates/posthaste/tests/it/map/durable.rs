@@ -43,7 +43,7 @@ async fn in_database(office: &Office) -> HashSet<i64> {
         .collect()
 }
 
-// F5: the published SDK's `agent.send(…)` without options.
+// The published SDK's `agent.send(…)` without options.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_server_has_every_plain_send_that_it_answered() {
     let mut total = 0;
@@ -63,7 +63,7 @@ async fn killed_server_has_every_plain_send_that_it_answered() {
     assert!(total > 100, "only {total} sends were answered: the test has tested nothing");
 }
 
-// F5: what the sender itself called fire-and-forget survives at least a graceful stop.
+// Fire-and-forget messages survive at least a graceful stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopped_server_has_every_fire_and_forget_send_that_it_answered() {
     let dir = TestDir::new();

@@ -1,4 +1,4 @@
-//! MAP's streams and their flow from outside: what can be acknowledged, where one goes on, and who waits for whom.
+//! MAP subscriptions: acknowledgements, resuming, and which calls wait for others.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ async fn subscribe(client: &mut Client, params: Value) -> Value {
     client.call("map/subscribe", params).await.unwrap()["subscriptionId"].take()
 }
 
-/// The next thing that a subscription says.
+/// The next event of a subscription.
 async fn next(client: &mut Client, subscription: &Value) -> Value {
     let id = subscription.clone();
     client.next(move |frame| frame["params"]["subscriptionId"] == id).await["params"].take()
@@ -41,7 +41,7 @@ async fn acknowledgement_counts_only_what_was_sent() {
     }
     client.call("map/subscribe.ack", ack(1)).await.unwrap();
     assert_eq!(next(&mut client, &id).await["sequenceNumber"], 3);
-    // Were more let out, it would be here before the answer to a second question.
+    // If another event were sent, it would come before the answer to a second call.
     client.call("map/agents/list", json!({})).await.unwrap();
     let all = json!({ "filter": { "eventTypes": ["x-none"] } });
     client.call("map/replay", all).await.unwrap();

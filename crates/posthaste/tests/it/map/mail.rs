@@ -1,10 +1,10 @@
-//! MAP Mail from outside: which refusal comes first, what a newcomer gets to see, and what events say.
+//! MAP Mail: the order of refusals, what new participants see, and what events contain.
 
 use serde_json::{Value, json};
 
 use crate::map::client::{Client, Office};
 
-/// Well-formed, and nothing has it.
+/// A well-formed id that is not used.
 const NO_TURN: &str = "turn-01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const NO_THREAD: &str = "thread-01ARZ3NDEKTSV4RRFFQ69G5FAV";
 

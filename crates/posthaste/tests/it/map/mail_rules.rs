@@ -1,5 +1,4 @@
-//! MAP Mail's rules from outside: by which leave conversations are read and joined, what cannot be asked for, and what
-//! events tell of it.
+//! MAP Mail's rules: permissions to read and join conversations, invalid params, and what events contain.
 
 use serde_json::{Value, json};
 
@@ -24,7 +23,7 @@ fn texts(turns: &Value) -> Vec<&str> {
     turns.as_array().unwrap().iter().map(|turn| turn["content"]["text"].as_str().unwrap()).collect()
 }
 
-/// What an outsider may not do in a conversation, whatever else it may do.
+/// Checks what an outsider may not do in a conversation, whatever its other rights.
 async fn is_outside(client: &mut Client, id: &Value, root: &Value) {
     for (method, further) in [
         ("mail/turn", json!({ "contentType": "text", "content": {} })),

@@ -1,10 +1,10 @@
-//! Whether a MAP caller may do a thing is judged before whether its object exists.
+//! Permission is checked before the existence of the object.
 
 use serde_json::{Value, json};
 
 use crate::map::client::{Client, Office};
 
-/// Methods that take a switch, the switch, and what they are asked about something that does not exist.
+/// Methods that need a capability, the capability, and params that name an object that does not exist.
 fn rows() -> Vec<(&'static str, &'static str, &'static str, Value)> {
     let agent = json!({ "agentId": "ghost" });
     let scope = json!({ "scopeId": "ghost" });
@@ -74,7 +74,6 @@ fn rows() -> Vec<(&'static str, &'static str, &'static str, Value)> {
     ]
 }
 
-// Issue 23, line 11
 #[tokio::test]
 async fn callers_without_the_right_do_not_learn_whether_the_object_exists() {
     let office = Office::open(&["--no-auth"]).await;
@@ -87,7 +86,7 @@ async fn callers_without_the_right_do_not_learn_whether_the_object_exists() {
         let refused = caller.call(method, asked.clone()).await.unwrap_err();
         let denied = if group == "mail" { 10003 } else { 1003 };
         assert_eq!(refused["code"], denied, "{method} without {group}.{switch}: {refused}");
-        // With the right it hears that the object does not exist, or that the system does not answer.
+        // With the right the answer says that the object does not exist, or that the system does not answer.
         let mut allowed = Client::connect(&office, "client").await;
         let answer = allowed.call(method, asked).await;
         assert!(

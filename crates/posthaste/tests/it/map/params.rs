@@ -1,4 +1,4 @@
-//! MAP's parameters from outside: what is not in the form it is meant to have is refused and changes nothing.
+//! Params of the wrong type are refused and change nothing.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! MAP's rules from outside: what a scope keeps to itself, what a participant may do without, and who is passed over.
+//! MAP's rules: visibility of scope messages, sessions with fewer capabilities, and recipients that are left out.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::map::client::{Client, Office, connect_raw};
 
-/// The events of a subscriber up to the message that says so, as type and payload.
+/// The events of a subscriber up to the message with the payload `last`, as type and payload.
 async fn heard(client: &mut Client, last: &str) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     loop {
@@ -20,7 +20,7 @@ async fn heard(client: &mut Client, last: &str) -> Vec<(String, Value)> {
     }
 }
 
-/// A connection that does without some of what it could do.
+/// A connection with fewer capabilities than it may have.
 async fn without(office: &Office, part: &str, capabilities: Value) -> Client {
     let mut client = Client::stranger(office).await;
     let hello = json!({ "protocolVersion": 1, "participantType": part, "capabilities": capabilities });
@@ -362,7 +362,7 @@ async fn heartbeats_come_over_server_sent_events_on_request() {
     let one = loop {
         tokio::select! {
             one = &mut one => break one,
-            // Something happens until the stream has heard of it.
+            // Causes events until the stream receives one.
             () = tokio::time::sleep(Duration::from_millis(20)) => {
                 count += 1;
                 let metadata = json!({ "agentId": "busy", "metadata": { "count": count } });

@@ -43,7 +43,7 @@ async fn heard(client: &mut Client, last: &str) -> Vec<String> {
     }
 }
 
-/// Cuts a connection and waits until the office knows.
+/// Cuts a connection and waits until the server knows.
 async fn cut(client: Client, watching: &mut Client) -> Value {
     drop(client);
     event(watching, "participant_disconnected").await
@@ -78,7 +78,7 @@ async fn an_orphan_has_no_owner_until_its_session_comes_back() {
 }
 
 #[tokio::test]
-async fn an_orphan_is_only_its_principals_to_reclaim() {
+async fn only_its_principal_reclaims_an_orphan() {
     let office = Office::open(&[]).await;
     let mut admin = Client::connect_with(&office, &office.admin_token(), "client").await;
     let mut token = async |name: &str| {
@@ -137,7 +137,7 @@ async fn agents_are_listed_by_every_spelling_of_a_filter() {
 }
 
 #[tokio::test]
-async fn what_is_null_is_not_there() {
+async fn null_members_count_as_absent() {
     let office = Office::open(&["--no-auth"]).await;
     let mut client = Client::agent(&office, "ann").await;
     for (method, params) in [
@@ -182,7 +182,7 @@ async fn an_owner_sees_and_reaches_its_hidden_agents() {
 }
 
 #[tokio::test]
-async fn permissions_are_told_as_they_changed_and_as_they_are() {
+async fn permission_events_have_changes_and_effective_permissions() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     ann.call("map/subscribe", json!({ "filter": { "eventTypes": ["permissions.*"] } })).await.unwrap();
@@ -226,13 +226,13 @@ async fn own_events_are_left_out_from_the_first_to_the_last() {
         ann.call("map/agents/unregister", json!({ "agentId": id })).await.unwrap();
     }
     other.call("map/send", json!({ "to": { "agent": "ann" }, "payload": "end" })).await.unwrap();
-    // The scope itself is the doing of whoever brought it in by registering.
+    // The scope itself was created by the participant that registered with it.
     let kinds = heard(&mut ann, "end").await;
     assert!(kinds.iter().all(|kind| kind == "scope_created"), "{kinds:?}");
 }
 
 #[tokio::test]
-async fn whoever_returns_under_its_own_name_outlives_its_former_session() {
+async fn a_session_under_its_own_name_outlives_its_predecessor() {
     let office = Office::open(&["--no-auth"]).await;
     let mut watching = Client::agent(&office, "watching").await;
     watching.call("map/subscribe", json!({})).await.unwrap();
@@ -245,7 +245,7 @@ async fn whoever_returns_under_its_own_name_outlives_its_former_session() {
     let (mut second, answer) = greeted(&office, hello).await;
     assert_eq!(answer["participantId"], "desk");
     event(&mut watching, "agent_unregistered").await;
-    // The office is busy with the end of the first for a moment longer.
+    // The server is still ending the first session.
     for n in 0..20 {
         let meta = json!({ "delivery": "queue" });
         let send = json!({ "to": { "participant": "desk" }, "payload": n, "meta": meta });
@@ -255,7 +255,7 @@ async fn whoever_returns_under_its_own_name_outlives_its_former_session() {
 }
 
 #[tokio::test]
-async fn states_end_where_they_end_and_a_pause_ends_by_whom_it_began() {
+async fn final_states_stay_and_only_the_suspending_caller_resumes() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let mut client = Client::connect(&office, "client").await;
@@ -282,7 +282,7 @@ async fn states_end_where_they_end_and_a_pause_ends_by_whom_it_began() {
 }
 
 #[tokio::test]
-async fn a_task_is_nobodys_when_its_assignee_is_null() {
+async fn a_null_assignee_unassigns_a_task() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let task = json!({ "id": "t", "assignee": "ann", "meta": { "a": 1, "b": 1 } });
@@ -374,7 +374,7 @@ async fn a_persistent_identity_leads_back_to_the_agent_that_was_left() {
     assert!(ann.get("resumed").is_none(), "{ann}");
     let (mut second, hello) = greeted(&office, json!({ "participantType": "agent" })).await;
     let other = second.call("map/agents/register", known.clone()).await.unwrap();
-    assert_ne!(other["agent"]["id"], ann["agent"]["id"], "whoever is here is not taken over");
+    assert_ne!(other["agent"]["id"], ann["agent"]["id"], "a connected agent is not taken over");
     second.call("map/agents/unregister", json!({ "agentId": other["agent"]["id"] })).await.unwrap();
     cut(first, &mut watching).await;
     let back = second.call("map/agents/register", known).await.unwrap();
@@ -401,7 +401,7 @@ async fn systems_are_joined_by_the_credentials_of_the_sdks_gateways() {
 }
 
 #[tokio::test]
-async fn whatever_was_missed_counts_also_what_is_not_wanted() {
+async fn dropped_events_are_counted_even_if_filtered_out() {
     let office = Office::open(&["--no-auth"]).await;
     let mut ann = Client::agent(&office, "ann").await;
     let talk = ann.call("mail/create", json!({})).await.unwrap()["conversation"]["id"].take();

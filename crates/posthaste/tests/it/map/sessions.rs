@@ -22,7 +22,7 @@ async fn event(client: &mut Client, kind: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_shutdown_takes_along_whoever_was_spawned() {
+async fn shutdown_with_cascade_unregisters_spawned_agents() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut root, hello) = connect_raw(&office, full()).await;
     let child = root.call("map/agent.spawn", json!({ "name": "child" })).await.unwrap();
@@ -35,7 +35,7 @@ async fn a_shutdown_takes_along_whoever_was_spawned() {
 }
 
 #[tokio::test]
-async fn whoever_lost_its_agent_to_another_speaks_for_itself_or_its_next() {
+async fn a_session_whose_agent_was_unregistered_acts_as_itself_or_its_next() {
     let office = Office::open(&["--no-auth"]).await;
     let (mut boss, mut worker) =
         (Client::agent(&office, "boss").await, Client::agent(&office, "worker").await);
@@ -50,7 +50,7 @@ async fn whoever_lost_its_agent_to_another_speaks_for_itself_or_its_next() {
 }
 
 #[tokio::test]
-async fn whoever_says_who_it_is_in_a_second_step_comes_back_to_its_session() {
+async fn a_connect_that_authenticates_later_resumes_its_session() {
     let office = Office::open(&[]).await;
     let token = office.admin_token();
     let mut first = Client::open_with(&office, &token).await;
@@ -61,7 +61,7 @@ async fn whoever_says_who_it_is_in_a_second_step_comes_back_to_its_session() {
     let mut again = Client::stranger(&office).await;
     let hello =
         json!({ "protocolVersion": 1, "participantType": "agent", "resumeToken": before["resumeToken"] });
-    // The office may not have noticed yet that the connection is gone.
+    // The server may not have noticed yet that the connection is gone.
     let mut after = Value::Null;
     for _ in 0..50 {
         let asked = again.call("map/connect", hello.clone()).await.unwrap();
@@ -207,7 +207,7 @@ async fn a_message_that_arrived_in_time_does_not_fail_afterwards() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_send_may_not_broadcast_or_inject_either() {
+async fn sessions_that_may_not_send_may_not_broadcast_or_inject() {
     let office = Office::open(&["--no-auth"]).await;
     let _other = Client::agent(&office, "other").await;
     let mut mute = Client::stranger(&office).await;

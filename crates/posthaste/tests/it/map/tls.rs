@@ -1,4 +1,4 @@
-//! MAP over TLS as a client: offices that call each other, and `posthaste map` at an office that speaks nothing else.
+//! MAP over TLS as a client: servers that connect to each other, and `posthaste map` with a server that has TLS only.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -23,7 +23,7 @@ fn certificates(dir: &TestDir) {
 }
 
 #[tokio::test]
-async fn offices_federate_over_tls_if_they_trust_each_other() {
+async fn servers_federate_over_tls_if_they_trust_each_other() {
     let dir = TestDir::new();
     certificates(&dir);
     let path = |name: &str| dir.path().join(name).display().to_string();
@@ -36,11 +36,11 @@ async fn offices_federate_over_tls_if_they_trust_each_other() {
         let link = json!({ "systemId": "beta", "endpoint": endpoint });
         let mut stranger = Client::agent(&wary, "cem").await;
         let refused = stranger.call("map/federation/connect", link.clone()).await.unwrap_err();
-        assert_eq!(refused["code"], 5000, "an authority nobody named is not trusted: {refused}");
+        assert_eq!(refused["code"], 5000, "an authority that is not configured is not trusted: {refused}");
         let mut ann = Client::connect(&trusting, "agent").await;
         ann.call("map/agents/register", json!({ "name": "ann" })).await.unwrap();
         assert_eq!(ann.call("map/federation/connect", link).await.unwrap()["connected"], true);
-        let sent = json!({ "to": { "system": "beta", "agent": "nobody" }, "payload": 1 });
+        let sent = json!({ "to": { "system": "beta", "agent": "absent" }, "payload": 1 });
         let sent = ann.call("map/send", sent).await.unwrap();
         assert_eq!(sent["receipts"][0]["status"], "failed", "it was asked over there: {sent}");
     }
@@ -52,7 +52,7 @@ async fn offices_federate_over_tls_if_they_trust_each_other() {
 }
 
 #[tokio::test]
-async fn posthaste_map_reaches_an_office_that_speaks_tls_only() {
+async fn posthaste_map_connects_to_a_server_with_tls_only() {
     let dir = TestDir::new();
     certificates(&dir);
     let path = |name: &str| dir.path().join(name).display().to_string();

@@ -78,12 +78,13 @@ async fn a_refreshed_token_keeps_its_socket_open() {
     let office = Office::open(&[]).await;
     let (short, _) = token(&office, Some(1_500)).await;
     let (long, _) = token(&office, None).await;
+    let mut old = Client::connect_with(&office, &short, "client").await;
     let mut ann = Client::connect_with(&office, &short, "agent").await;
     ann.next(|frame| notice(frame, "map/auth/expiring")).await;
     let fresh = json!({ "method": "bearer", "credential": long });
     let fresh = ann.call("map/auth/refresh", fresh).await.unwrap();
     assert_eq!((&fresh["success"], &fresh["principal"]["expiresAt"]), (&json!(true), &Value::Null));
-    tokio::time::sleep(std::time::Duration::from_millis(1_800)).await;
+    assert_eq!(old.close_code().await, Some(1008), "the old token has expired");
     assert!(ann.call("map/agents/list", json!({})).await.is_ok(), "the old token's end is not its end");
 }
 
@@ -97,7 +98,7 @@ async fn a_session_without_a_connection_can_be_loaded_with_everything_it_had() {
 
     let mut second = Client::connect(&office, "agent").await;
     let busy = second.call("map/session/load", json!({ "sessionId": id })).await.unwrap();
-    assert_eq!(busy["restored"], false, "somebody is using it");
+    assert_eq!(busy["restored"], false, "another connection has it");
     drop(first);
     let loaded = loop {
         let loaded = second.call("map/session/load", json!({ "sessionId": id })).await.unwrap();
@@ -119,7 +120,7 @@ async fn a_session_without_a_connection_can_be_loaded_with_everything_it_had() {
 }
 
 #[tokio::test]
-async fn nobody_goes_by_a_name_that_is_somebody_elses() {
+async fn participants_cannot_take_names_of_others() {
     let mut office = Office::open(&[]).await;
     let mut operator = Client::connect_with(&office, &office.admin_token(), "client").await;
     let mut secrets = Vec::new();
@@ -135,9 +136,9 @@ async fn nobody_goes_by_a_name_that_is_somebody_elses() {
         (client, hello["participantId"] == name)
     };
     let (mut desk, got) = greet(&office, &secrets[0], "client", "desk").await;
-    assert!(got, "nobody had it");
+    assert!(got, "the name was free");
     let (mut fleet, got) = greet(&office, &secrets[0], "agent", "fleet").await;
-    assert!(got, "nobody had it");
+    assert!(got, "the name was free");
     fleet.call("map/agents/register", json!({ "agentId": "worker" })).await.unwrap();
     desk.call("map/agents/list", json!({})).await.unwrap();
     office.restart().await;
