@@ -1,4 +1,4 @@
-//! AuthedCaller is calling, checked before a body is read; and bodies as JSON.
+//! Extractors: the authenticated caller, checked before the body is read, and the body as JSON.
 
 use std::net::SocketAddr;
 

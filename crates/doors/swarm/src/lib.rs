@@ -20,7 +20,7 @@ pub use door::Door;
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 
-/// Every path of the door. `/health` is door with AIRC and with operators; `/` is [`card`].
+/// Every path of the door. `/health` is shared with AIRC and with operators; `/` is [`card`].
 pub fn router(door: Door) -> Router {
     Router::new()
         .route("/health", get(meta::health).post(meta::set_health))
