@@ -9,6 +9,7 @@
 //! - [`airc`]: AIRC handles, envelopes, payloads and proofs.
 //! - [`mail`]: MAIL messages, interswarm messages, request bodies, tools and reserved names.
 //! - [`map`]: MAP addresses, event names, filters, error codes and event ids.
+//! - [`mcp`]: MCP requests, results, notifications and headers, and what the mail tools answer.
 //! - [`rpc`]: JSON-RPC 2.0 frames, messages and responses.
 //! - [`sse`]: server-sent events, writer and parser.
 //!
@@ -26,6 +27,7 @@ pub mod files;
 pub mod ids;
 pub mod mail;
 pub mod map;
+pub mod mcp;
 pub mod rpc;
 pub mod signing;
 pub mod sse;

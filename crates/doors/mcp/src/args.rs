@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::errors::{Problem, did_you_mean, nearest};
+use super::errors::{DoorError, did_you_mean, nearest};
 use super::parameters;
 
 /// What an argument may be.
@@ -167,7 +167,7 @@ impl Spec {
 pub(super) struct Args(Map<String, Value>);
 
 impl Args {
-    pub(super) fn check(specs: &[Spec], given: Map<String, Value>) -> Result<Self, Problem> {
+    pub(super) fn check(specs: &[Spec], given: Map<String, Value>) -> Result<Self, DoorError> {
         let mut known = Map::new();
         for (name, value) in given {
             if value.is_null() {
@@ -191,11 +191,11 @@ impl Args {
                 } else {
                     did_you_mean(&near)
                 };
-                return Err(Problem::new("INVALID_ARGUMENT", format!("there is no argument '{name}'{hint}")));
+                return Err(DoorError::new("INVALID_ARGUMENT", format!("there is no argument '{name}'{hint}")));
             };
             let found = value_kind(&value);
             let value = spec.read(value).map_err(|wanted| {
-                Problem::new("INVALID_ARGUMENT", format!("argument '{name}' must be {wanted}, not {found}"))
+                DoorError::new("INVALID_ARGUMENT", format!("argument '{name}' must be {wanted}, not {found}"))
             })?;
             known.insert(name, value);
         }
@@ -207,12 +207,12 @@ impl Args {
         if !missing.is_empty() {
             let all: Vec<&str> = specs.iter().filter(|spec| spec.required).map(|spec| spec.name).collect();
             let text = format!("missing argument {}; needed are {}", missing.join(", "), all.join(", "));
-            return Err(Problem::new("MISSING_ARGUMENT", text));
+            return Err(DoorError::new("MISSING_ARGUMENT", text));
         }
         if let Some(format) =
             known.get("format").filter(|format| !matches!(format.as_str(), Some("json" | "toon")))
         {
-            return Err(Problem::new(
+            return Err(DoorError::new(
                 "INVALID_ARGUMENT",
                 format!("argument 'format' must be json or toon, not {format}"),
             ));
@@ -265,11 +265,11 @@ impl Args {
     }
 
     /// A whole number that must lie within bounds.
-    pub(super) fn within(&self, name: &str, low: i64, high: i64) -> Result<Option<i64>, Problem> {
+    pub(super) fn within(&self, name: &str, low: i64, high: i64) -> Result<Option<i64>, DoorError> {
         match self.whole(name) {
             Some(number) if !(low..=high).contains(&number) => {
                 let code = if name.contains("limit") { "INVALID_LIMIT" } else { "INVALID_ARGUMENT" };
-                Err(Problem::new(code, format!("argument '{name}' must be {low} to {high}, not {number}")))
+                Err(DoorError::new(code, format!("argument '{name}' must be {low} to {high}, not {number}")))
             }
             number => Ok(number),
         }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::args::Args;
 use super::call::Call;
-use super::errors::Problem;
+use super::errors::DoorError;
 use posthaste_host::attachments::{self, AttachError, Carrier, Incoming};
 pub(super) use posthaste_host::attachments::{MOST_BYTES, MOST_FILES};
 use posthaste_host::projects::Project;
@@ -28,7 +28,7 @@ impl Given {
 }
 
 /// Copies the files that a message is to carry and says how it refers to them.
-pub(super) async fn keep(call: &Call, project: &Project, given: &Given) -> Result<Vec<Value>, Problem> {
+pub(super) async fn keep(call: &Call, project: &Project, given: &Given) -> Result<Vec<Value>, DoorError> {
     if given.paths.is_empty() && given.sent.is_empty() {
         return Ok(Vec::new());
     }
@@ -41,11 +41,11 @@ pub(super) async fn keep(call: &Call, project: &Project, given: &Given) -> Resul
     for path in &given.paths {
         files.push(from_tree(call, project, path).await?);
     }
-    attachments::keep(call.shared.attachments(), &project.engine, files).await.map_err(problem)
+    attachments::keep(call.door.attachments(), &project.engine, files).await.map_err(problem)
 }
 
 /// A file of a work tree that the operator named, for callers of the default realm on this machine.
-async fn from_tree(call: &Call, project: &Project, path: &str) -> Result<Incoming, Problem> {
+async fn from_tree(call: &Call, project: &Project, path: &str) -> Result<Incoming, DoorError> {
     let refused = |why: &str| problem(AttachError::refused(path, why));
     if !call.visitor.local || !(call.at_default() || call.runs_office()) {
         let why = "attachment_paths works for agents of the default realm on the server's machine; send the bytes \
@@ -53,7 +53,7 @@ async fn from_tree(call: &Call, project: &Project, path: &str) -> Result<Incomin
         return Err(refused(why));
     }
     let (base, given) = (project.human_key.clone(), path.to_owned());
-    let read = call.shared.look_in_trees(move |trees| trees.read(&base, &given, MOST_BYTES)).await;
+    let read = call.door.look_in_trees(move |trees| trees.read(&base, &given, MOST_BYTES)).await;
     let bytes = match read {
         Some(Ok(bytes)) => bytes,
         Some(Err(error)) => return Err(refused(&error.to_string())),
@@ -71,13 +71,13 @@ pub(super) async fn fetch(
     viewers: Vec<Caller>,
     message: i64,
     hash: &str,
-) -> Result<(String, String), Problem> {
+) -> Result<(String, String), DoorError> {
     let found = attachments::fetch(&project.engine, viewers, Carrier::Seq(message), hash).await;
     let (file, bytes) = found.map_err(problem)?;
     Ok((file.media_type, STANDARD.encode(bytes)))
 }
 
-fn problem(error: AttachError) -> Problem {
+fn problem(error: AttachError) -> DoorError {
     let word = match error {
         AttachError::TooMany => "TOO_MANY",
         AttachError::Refused { .. } => "ATTACHMENT_REFUSED",
@@ -85,5 +85,5 @@ fn problem(error: AttachError) -> Problem {
         AttachError::Failed => "OFFICE_FAILED",
         AttachError::Engine(error) => return error.into(),
     };
-    Problem::new(word, error.to_string())
+    DoorError::new(word, error.to_string())
 }

@@ -2,24 +2,25 @@
 
 use posthaste_engine::names::edit_distance;
 use posthaste_engine::{EngineError, Fault, Refusal, RefusalClass};
-use serde_json::{Value, json};
+use posthaste_wire::mcp::errors::{NearestNames, ToolError, ToolFailure};
 
 /// Why a tool did not do what was asked.
 #[derive(Clone, Debug)]
-pub(super) struct Problem {
+pub(super) struct DoorError {
     pub(super) code: &'static str,
     pub(super) message: String,
-    /// Whatever else helps.
-    pub(super) data: Option<Value>,
+    /// Names that may have been meant.
+    nearest: Option<Vec<String>>,
 }
 
-impl Problem {
+impl DoorError {
     pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None }
+        Self { code, message: message.into(), nearest: None }
     }
 
-    pub(super) fn with(mut self, data: Value) -> Self {
-        self.data = Some(data);
+    /// Adds the names that may have been meant.
+    pub(super) fn with_nearest(mut self, names: &[&str]) -> Self {
+        self.nearest = Some(names.iter().map(|name| (*name).to_owned()).collect());
         self
     }
 
@@ -28,17 +29,14 @@ impl Problem {
         self.code.ends_with("_NOT_FOUND")
     }
 
-    /// As a member of the structured part of the answer.
-    pub(super) fn value(&self) -> Value {
-        let mut value = json!({ "code": self.code, "message": self.message });
-        if let Some(data) = &self.data {
-            value["data"] = data.clone();
-        }
-        json!({ "error": value })
+    /// The structured part of the answer.
+    pub(super) fn to_wire(&self) -> ToolFailure {
+        let data = self.nearest.clone().map(|nearest| NearestNames { nearest });
+        ToolFailure { error: ToolError { code: self.code.to_owned(), message: self.message.clone(), data } }
     }
 }
 
-impl From<EngineError> for Problem {
+impl From<EngineError> for DoorError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Refused(refusal) => refusal.into(),
@@ -47,7 +45,7 @@ impl From<EngineError> for Problem {
     }
 }
 
-impl From<Fault> for Problem {
+impl From<Fault> for DoorError {
     fn from(fault: Fault) -> Self {
         // The cause is in the log; the caller is told what it can do.
         match fault {
@@ -69,7 +67,7 @@ impl From<Fault> for Problem {
     }
 }
 
-impl From<Refusal> for Problem {
+impl From<Refusal> for DoorError {
     fn from(refusal: Refusal) -> Self {
         let code = named_code(&refusal).unwrap_or_else(|| class_code(refusal.class()));
         let message = match &refusal {
@@ -159,14 +157,14 @@ fn class_code(class: RefusalClass) -> &'static str {
 }
 
 /// The problem of a name that no agent has.
-pub(super) fn unknown_agent(name: &str, near: &[&str]) -> Problem {
+pub(super) fn unknown_agent(name: &str, near: &[&str]) -> DoorError {
     let hint = if near.is_empty() {
         "; register_agent makes one, list_agents shows who is there".to_owned()
     } else {
         did_you_mean(near)
     };
-    Problem::new("AGENT_NOT_FOUND", format!("agent '{name}' not found{hint}"))
-        .with(json!({ "nearest": near }))
+    DoorError::new("AGENT_NOT_FOUND", format!("agent '{name}' not found{hint}"))
+        .with_nearest(near)
 }
 
 /// `; did you mean a, b?`, or nothing.
@@ -195,7 +193,7 @@ pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> 
 
 /// What the door answers to a refusal, as one line, for the test that pins the answers of all doors.
 pub fn refused(refusal: Refusal) -> String {
-    Problem::from(EngineError::from(refusal)).value()["error"].to_string()
+    super::dispatch::text(&DoorError::from(EngineError::from(refusal)).to_wire().error)
 }
 
 #[cfg(test)]

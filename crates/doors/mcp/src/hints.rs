@@ -1,6 +1,6 @@
 //! What a tool does to the world, as `annotations` in `tools/list`: clients decide by it whether to ask their user first.
 
-use serde_json::{Value, json};
+use posthaste_wire::mcp::tools::ToolAnnotations;
 
 /// The effect of a tool: what may happen with any arguments, not only with the defaults.
 #[derive(Clone, Copy, Debug)]
@@ -30,13 +30,12 @@ impl Effect {
     }
 
     /// As `tools/list` shows it. For a tool that only reads, two of the hints mean nothing.
-    pub(super) fn shown(self) -> Value {
-        let mut hints = json!({ "readOnlyHint": self.read_only });
-        if !self.read_only {
-            hints["destructiveHint"] = self.destructive.into();
-            hints["idempotentHint"] = self.idempotent.into();
+    pub(super) fn to_wire(self) -> ToolAnnotations {
+        ToolAnnotations {
+            read_only_hint: self.read_only,
+            destructive_hint: (!self.read_only).then_some(self.destructive),
+            idempotent_hint: (!self.read_only).then_some(self.idempotent),
+            open_world_hint: self.open_world,
         }
-        hints["openWorldHint"] = self.open_world.into();
-        hints
     }
 }

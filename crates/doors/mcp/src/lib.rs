@@ -1,24 +1,26 @@
-//! The MCP door: coding agents. Streamable HTTP at `/mcp` and `/api`, with rmcp; one table of tools. `posthaste mcp` relays
-//! standard input and output to it.
+//! The MCP door: coding agents. Streamable HTTP at `/mcp` and `/api`; one dispatcher, one table of tools. `posthaste mcp`
+//! relays standard input and output to it.
 //!
-//! Plain calls (the bulk of the traffic, and everything that hooks send with curl) are answered by `http.rs` itself,
-//! statelessly, in JSON. Whatever needs a session, a stream or a newer revision's rules goes through rmcp.
+//! `http.rs` authenticates and routes, `sessionless.rs` adds the rules of revisions without sessions, `dispatch.rs` answers.
+//! Plain calls need no session. `sessions.rs` keeps the sessions of clients that open one; `streams.rs` writes event streams.
 
 mod answer;
 mod args;
 mod attachments;
 mod call;
+mod dispatch;
 mod door;
 mod errors;
+mod headers;
 mod hints;
 mod http;
 mod markdown;
 mod parameters;
 mod prompts;
 mod resources;
-mod rpc;
-mod service;
+mod sessionless;
 mod sessions;
+mod streams;
 mod table;
 mod to_wire;
 mod tools;
@@ -52,8 +54,8 @@ pub fn router(door: Door) -> Router {
         .with_state(door)
 }
 
-async fn readiness(axum::extract::State(shared): axum::extract::State<Door>) -> axum::response::Response {
-    match shared.check_health().await.problem {
+async fn readiness(axum::extract::State(door): axum::extract::State<Door>) -> axum::response::Response {
+    match door.check_health().await.problem {
         None => axum::Json(serde_json::json!({ "status": "ready" })).into_response(),
         Some(problem) => answer(StatusCode::SERVICE_UNAVAILABLE, "unhealthy", &problem),
     }

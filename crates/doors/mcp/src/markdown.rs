@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{Event, Parser, Tag};
 
-use super::errors::Problem;
+use super::errors::DoorError;
 
 /// What makes a look at the Markdown worth while.
 const SUSPECT: [&str; 10] = [
@@ -19,7 +19,7 @@ const SUSPECT: [&str; 10] = [
 ];
 
 /// Refuses a body with scripts outside of code.
-pub(super) fn check(body: &str) -> Result<(), Problem> {
+pub(super) fn check(body: &str) -> Result<(), DoorError> {
     let lower = body.to_ascii_lowercase();
     let handler = has_handler(&lower);
     if !handler && !SUSPECT.iter().any(|word| lower.contains(word)) {
@@ -40,7 +40,7 @@ pub(super) fn check(body: &str) -> Result<(), Problem> {
             _ => false,
         };
         if bad {
-            return Err(Problem::new(
+            return Err(DoorError::new(
                 "UNSAFE_MARKDOWN",
                 "body_md holds a script, a frame, an event handler or a javascript: link. \
                  To show such code, put it between backticks or into a fenced block; else leave it out",

@@ -64,7 +64,7 @@ mod tests {
                 name.split_once('.').map_or((None, *name), |(tool, name)| (Some(tool), name));
             let used = TABLE.iter().any(|entry| {
                 tool.is_none_or(|tool| tool == entry.line.name)
-                    && entry.schema["properties"].get(parameter).is_some()
+                    && entry.shown.input_schema["properties"].get(parameter).is_some()
             });
             assert!(used, "no tool takes {name}");
         }

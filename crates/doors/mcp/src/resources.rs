@@ -3,10 +3,11 @@
 use posthaste_engine::nouns::{AgentId, Caller, DeliveryState, Millis};
 use posthaste_engine::views::{InboxMessage, InboxQuery, ReservationQuery, Tracked};
 use posthaste_engine::{Refusal, stamp};
+use posthaste_wire::mcp::resources::{Contents, ContentsData, Resource, ResourceTemplate};
 use serde_json::{Value, json};
 
 use super::call::{ALIVE, Call, VIA};
-use super::errors::{Problem, did_you_mean, nearest};
+use super::errors::{DoorError, did_you_mean, nearest};
 use super::to_wire::{self, Since};
 use super::tools::inbox::{self, Wanted};
 use super::tools::{identity, reservations, threads};
@@ -18,10 +19,10 @@ use posthaste_host::projects::{Found, Project, alias};
 const MOST_PROJECTS: usize = 1_000;
 
 /// The media type of nearly all of them.
-pub(super) const JSON: &str = "application/json";
+const JSON: &str = "application/json";
 
 /// Those with one address.
-pub(super) const FIXED: &[(&str, &str)] = &[
+const FIXED: &[(&str, &str)] = &[
     ("resource://config/environment", "The office's settings that concern clients"),
     ("resource://tooling/directory", "The tools by family"),
     ("resource://tooling/schemas", "The tools' arguments"),
@@ -31,7 +32,7 @@ pub(super) const FIXED: &[(&str, &str)] = &[
 ];
 
 /// Those with a part to fill in.
-pub(super) const TEMPLATES: &[(&str, &str)] = &[
+const TEMPLATES: &[(&str, &str)] = &[
     (
         "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,unread_only,agent_token,format}",
         "An agent's mail",
@@ -79,34 +80,31 @@ pub(super) const TEMPLATES: &[(&str, &str)] = &[
     ("resource://tooling/capabilities/{agent}{?project,format}", "What an agent may do"),
 ];
 
-/// What is at an address.
-pub(super) enum Contents {
-    Json(Value),
-    Blob { media: String, base64: String },
-}
-
-impl Contents {
-    pub(super) fn value(&self, uri: &str) -> Value {
-        match self {
-            Self::Json(value) => json!({ "uri": uri, "mimeType": JSON, "text": value.to_string() }),
-            Self::Blob { media, base64 } => json!({ "uri": uri, "mimeType": media, "blob": base64 }),
-        }
-    }
-}
-
 /// A resource's short name: the first part of its path.
-pub(super) fn name_of(uri: &str) -> &str {
+fn name_of(uri: &str) -> &str {
     let rest = uri.strip_prefix("resource://").unwrap_or(uri);
     rest.split(['{', '?']).next().unwrap_or(rest).trim_end_matches('/')
 }
 
-pub(super) fn listed() -> Vec<Value> {
-    let row = |(uri, about): &(&str, &str)| json!({ "uri": uri, "name": name_of(uri), "description": about, "mimeType": JSON });
+/// The resources with one address.
+pub(super) fn listed() -> Vec<Resource> {
+    let row = |(uri, about): &(&str, &str)| Resource {
+        uri: (*uri).to_owned(),
+        name: name_of(uri).to_owned(),
+        description: (*about).to_owned(),
+        mime_type: JSON.to_owned(),
+    };
     FIXED.iter().map(row).collect()
 }
 
-pub(super) fn templates() -> Vec<Value> {
-    let row = |(uri, about): &(&str, &str)| json!({ "uriTemplate": uri, "name": name_of(uri), "description": about, "mimeType": JSON });
+/// The resources with a part of the address to fill in.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    let row = |(uri, about): &(&str, &str)| ResourceTemplate {
+        uri_template: (*uri).to_owned(),
+        name: name_of(uri).to_owned(),
+        description: (*about).to_owned(),
+        mime_type: JSON.to_owned(),
+    };
     TEMPLATES.iter().map(row).collect()
 }
 
@@ -118,11 +116,11 @@ pub(super) struct Address {
 }
 
 impl Address {
-    pub(super) fn parse(uri: &str) -> Result<Self, Problem> {
+    pub(super) fn parse(uri: &str) -> Result<Self, DoorError> {
         let unknown = || {
             let names = FIXED.iter().chain(TEMPLATES).map(|(uri, _)| *uri);
             let near = nearest(uri, names);
-            Problem::new("RESOURCE_NOT_FOUND", format!("there is no resource {uri}{}", did_you_mean(&near)))
+            DoorError::new("RESOURCE_NOT_FOUND", format!("there is no resource {uri}{}", did_you_mean(&near)))
         };
         let rest = uri.strip_prefix("resource://").ok_or_else(unknown)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -154,15 +152,15 @@ impl Address {
             .map_or(default, |value| matches!(value.to_ascii_lowercase().as_str(), "true" | "1" | "yes"))
     }
 
-    fn number(&self, name: &str, default: i64, most: i64) -> Result<i64, Problem> {
+    fn number(&self, name: &str, default: i64, most: i64) -> Result<i64, DoorError> {
         let Some(text) = self.get(name) else { return Ok(default) };
         let number = text.parse().ok().filter(|number| (1..=most).contains(number));
         number.ok_or_else(|| {
-            Problem::new("INVALID_ARGUMENT", format!("{name} must be 1 to {most}, not '{text}'"))
+            DoorError::new("INVALID_ARGUMENT", format!("{name} must be 1 to {most}, not '{text}'"))
         })
     }
 
-    fn limit(&self, default: i64) -> Result<usize, Problem> {
+    fn limit(&self, default: i64) -> Result<usize, DoorError> {
         Ok(usize::try_from(self.number("limit", default, 1_000)?).unwrap_or(20))
     }
 
@@ -175,7 +173,7 @@ impl Address {
     }
 
     /// The project it is about: named in the query, or the last part of the path where that is one.
-    pub(super) fn project(&self) -> Result<&str, Problem> {
+    pub(super) fn project(&self) -> Result<&str, DoorError> {
         let in_path = match self.path.as_slice() {
             [kind, key] if matches!(kind.as_str(), "agents" | "file_reservations" | "project") => {
                 Some(key.as_str())
@@ -183,7 +181,7 @@ impl Address {
             _ => None,
         };
         in_path.or_else(|| self.get("project")).ok_or_else(|| {
-            Problem::new("MISSING_ARGUMENT", "name the project: ?project=<absolute path or slug>")
+            DoorError::new("MISSING_ARGUMENT", "name the project: ?project=<absolute path or slug>")
         })
     }
 }
@@ -209,7 +207,7 @@ fn decoded(text: &str) -> String {
 }
 
 /// Reads a resource.
-pub(super) async fn read(call: &Call, uri: &str) -> Result<Contents, Problem> {
+pub(super) async fn read(call: &Call, uri: &str) -> Result<Contents, DoorError> {
     let address = Address::parse(uri)?;
     let path: Vec<&str> = address.path.iter().map(String::as_str).collect();
     let value = match path.as_slice() {
@@ -218,7 +216,10 @@ pub(super) async fn read(call: &Call, uri: &str) -> Result<Contents, Problem> {
         ["mailbox" | "mailbox-with-commits", agent] => mailbox(call, &address, agent).await?,
         ["thread", id] => thread(call, &address, id).await?,
         ["message", id] => message(call, &address, id).await?,
-        ["attachment", message, hash] => return attachment(call, &address, message, hash).await,
+        ["attachment", message, hash] => {
+            let (mime_type, base64) = attachment(call, &address, message, hash).await?;
+            return Ok(Contents { uri: uri.to_owned(), mime_type, data: ContentsData::Blob(base64) });
+        }
         ["agents", key] => agents(call, key).await?,
         ["project", key] => {
             let project = call.project(key).await?;
@@ -240,21 +241,22 @@ pub(super) async fn read(call: &Call, uri: &str) -> Result<Contents, Problem> {
             "environment": "posthaste",
             "version": env!("CARGO_PKG_VERSION"),
             "realm": call.visitor.home.realm(),
-            "tools": call.shared.tool_set().as_str(),
-            "limits": { "message_bytes": call.shared.office().limits().message_bytes, "attachment_bytes": attachments::MOST_BYTES },
+            "tools": call.door.tool_set().as_str(),
+            "limits": { "message_bytes": call.door.office().limits().message_bytes, "attachment_bytes": attachments::MOST_BYTES },
         }),
         _ => {
             let near = nearest(uri, FIXED.iter().chain(TEMPLATES).map(|(uri, _)| *uri));
-            return Err(Problem::new(
+            return Err(DoorError::new(
                 "RESOURCE_NOT_FOUND",
                 format!("there is no resource {uri}{}", did_you_mean(&near)),
             ));
         }
     };
-    Ok(Contents::Json(value))
+    let data = ContentsData::Text(value.to_string());
+    Ok(Contents { uri: uri.to_owned(), mime_type: JSON.to_owned(), data })
 }
 
-async fn at(call: &Call, address: &Address, agent: &str) -> Result<(Project, Caller), Problem> {
+async fn at(call: &Call, address: &Address, agent: &str) -> Result<(Project, Caller), DoorError> {
     let project = call.project(address.project()?).await?;
     let caller = call.act_with(&project, agent, address.token()).await?;
     Ok((project, caller))
@@ -264,7 +266,7 @@ fn box_of(project: &Project, agent: &str, messages: Vec<Value>) -> Value {
     json!({ "project": project.human_key, "agent": agent, "count": messages.len(), "messages": messages })
 }
 
-async fn inbox_of(call: &Call, address: &Address, agent: &str) -> Result<Value, Problem> {
+async fn inbox_of(call: &Call, address: &Address, agent: &str) -> Result<Value, DoorError> {
     let (project, caller) = at(call, address, agent).await?;
     let wanted = Wanted {
         limit: address.limit(20)?,
@@ -284,13 +286,13 @@ async fn sent(
     project: &Project,
     caller: &Caller,
     limit: usize,
-) -> Result<Vec<Tracked>, Problem> {
+) -> Result<Vec<Tracked>, DoorError> {
     let asking = caller.clone();
     let page = call.look(project, caller, move |view| view.sent(&asking, &asking.agent, None, limit)).await?;
     Ok(page.items)
 }
 
-async fn outbox(call: &Call, address: &Address, agent: &str) -> Result<Value, Problem> {
+async fn outbox(call: &Call, address: &Address, agent: &str) -> Result<Value, DoorError> {
     let (project, caller) = at(call, address, agent).await?;
     let bodies = address.flag("include_bodies", false);
     let letters = sent(call, &project, &caller, address.limit(20)?).await?;
@@ -298,7 +300,7 @@ async fn outbox(call: &Call, address: &Address, agent: &str) -> Result<Value, Pr
     Ok(box_of(&project, agent, rows))
 }
 
-async fn mailbox(call: &Call, address: &Address, agent: &str) -> Result<Value, Problem> {
+async fn mailbox(call: &Call, address: &Address, agent: &str) -> Result<Value, DoorError> {
     let (project, caller) = at(call, address, agent).await?;
     let limit = address.limit(20)?;
     let received = inbox::letters(call, &project, &caller, Wanted { limit, ..Wanted::default() }).await?;
@@ -315,7 +317,7 @@ async fn mailbox(call: &Call, address: &Address, agent: &str) -> Result<Value, P
     Ok(box_of(&project, agent, rows.into_iter().map(|(_, row)| row).collect()))
 }
 
-async fn thread(call: &Call, address: &Address, id: &str) -> Result<Value, Problem> {
+async fn thread(call: &Call, address: &Address, id: &str) -> Result<Value, DoorError> {
     let project = call.project(address.project()?).await?;
     let viewers = call.viewers(&project, address.agent(), address.token()).await?;
     let letters = threads::letters(call, &project, &viewers, id, 1_000).await?;
@@ -324,11 +326,11 @@ async fn thread(call: &Call, address: &Address, id: &str) -> Result<Value, Probl
     Ok(json!({ "project": project.human_key, "thread_id": id, "messages": rows }))
 }
 
-fn number(id: &str) -> Result<i64, Problem> {
-    id.parse().map_err(|_| Problem::new("MESSAGE_NOT_FOUND", format!("'{id}' is not a message id")))
+fn number(id: &str) -> Result<i64, DoorError> {
+    id.parse().map_err(|_| DoorError::new("MESSAGE_NOT_FOUND", format!("'{id}' is not a message id")))
 }
 
-async fn message(call: &Call, address: &Address, id: &str) -> Result<Value, Problem> {
+async fn message(call: &Call, address: &Address, id: &str) -> Result<Value, DoorError> {
     let project = call.project(address.project()?).await?;
     let viewers = call.viewers(&project, address.agent(), address.token()).await?;
     let number = number(id)?;
@@ -346,14 +348,13 @@ async fn message(call: &Call, address: &Address, id: &str) -> Result<Value, Prob
     Ok(to_wire::tracked(&project, &found.await?, true))
 }
 
-async fn attachment(call: &Call, address: &Address, message: &str, hash: &str) -> Result<Contents, Problem> {
+async fn attachment(call: &Call, address: &Address, message: &str, hash: &str) -> Result<(String, String), DoorError> {
     let project = call.project(address.project()?).await?;
     let viewers = call.viewers(&project, address.agent(), address.token()).await?;
-    let (media, base64) = attachments::fetch(&project, viewers, number(message)?, hash).await?;
-    Ok(Contents::Blob { media, base64 })
+    attachments::fetch(&project, viewers, number(message)?, hash).await
 }
 
-async fn agents(call: &Call, key: &str) -> Result<Value, Problem> {
+async fn agents(call: &Call, key: &str) -> Result<Value, DoorError> {
     let project = call.project(key).await?;
     let rows = identity::agents(call, &project, None, 1_000).await?;
     let rows: Vec<Value> = rows
@@ -367,7 +368,7 @@ async fn agents(call: &Call, key: &str) -> Result<Value, Problem> {
     Ok(json!({ "project": to_wire::project(&project), "agents": rows }))
 }
 
-async fn file_reservations(call: &Call, address: &Address, key: &str) -> Result<Value, Problem> {
+async fn file_reservations(call: &Call, address: &Address, key: &str) -> Result<Value, DoorError> {
     let project = call.project(key).await?;
     let own = call.own(&project)?;
     let (asking, ended) = (own.clone(), !address.flag("active_only", true));
@@ -392,7 +393,7 @@ async fn file_reservations(call: &Call, address: &Address, key: &str) -> Result<
     Ok(Value::Array(rows))
 }
 
-async fn view_of(call: &Call, address: &Address, view: &str, agent: &str) -> Result<Value, Problem> {
+async fn view_of(call: &Call, address: &Address, view: &str, agent: &str) -> Result<Value, DoorError> {
     let (project, caller) = at(call, address, agent).await?;
     let limit = address.limit(20)?;
     let older: Option<Millis> = match view {
@@ -400,7 +401,7 @@ async fn view_of(call: &Call, address: &Address, view: &str, agent: &str) -> Res
         "acks-stale" => Some(address.number("ttl_seconds", 3_600, 10_000_000)? * 1_000),
         "ack-overdue" => Some(address.number("ttl_minutes", 60, 1_000_000)? * 60_000),
         _ => {
-            return Err(Problem::new(
+            return Err(DoorError::new(
                 "RESOURCE_NOT_FOUND",
                 format!(
                     "there is no view {view}; there are urgent-unread, ack-required, acks-stale and ack-overdue"
@@ -442,7 +443,7 @@ async fn view_of(call: &Call, address: &Address, view: &str, agent: &str) -> Res
     Ok(box_of(&project, agent, rows))
 }
 
-async fn identity_of(call: &Call, path: &str) -> Result<Value, Problem> {
+async fn identity_of(call: &Call, path: &str) -> Result<Value, DoorError> {
     let found = match alias(path) {
         Some(path) => call.project(&path).await.ok(),
         None => None,
@@ -454,11 +455,11 @@ async fn identity_of(call: &Call, path: &str) -> Result<Value, Problem> {
     }))
 }
 
-async fn projects(call: &Call) -> Result<Value, Problem> {
+async fn projects(call: &Call) -> Result<Value, DoorError> {
     let mut rows: Vec<Value> = Vec::new();
     let home = call.visitor.home.realm();
     let mut seen = std::collections::HashSet::new();
-    for claim in call.shared.claims_for(home, MOST_PROJECTS).await? {
+    for claim in call.door.claims_for(home, MOST_PROJECTS).await? {
         if seen.insert(claim.realm.clone()) {
             let project = Project::new(call.visitor.home.clone(), Found::new(&claim, claim.alias.clone()));
             let mut row = to_wire::project(&project);
@@ -468,7 +469,7 @@ async fn projects(call: &Call) -> Result<Value, Problem> {
         }
     }
     if seen.insert(home.clone()) {
-        let found = call.shared.named(home.clone()).await?;
+        let found = call.door.named(home.clone()).await?;
         let project = Project::new(call.visitor.home.clone(), found);
         rows.push(to_wire::project(&project));
     }
@@ -477,22 +478,22 @@ async fn projects(call: &Call) -> Result<Value, Problem> {
 
 fn directory() -> Value {
     let row = |tool: &table::Tool| json!({ "name": tool.line.name, "summary": tool.line.about, "core": tool.line.core });
-    let tools: Vec<Value> = table::shown(ToolSet::Full).map(row).collect();
+    let tools: Vec<Value> = table::listed(ToolSet::Full).map(row).collect();
     json!({ "tools": tools, "count": tools.len() })
 }
 
 fn schemas() -> Value {
-    let tools: Value = table::shown(ToolSet::Full)
-        .map(|tool| (tool.line.name.to_owned(), Value::Object(tool.schema.clone())))
+    let tools: Value = table::listed(ToolSet::Full)
+        .map(|tool| (tool.line.name.to_owned(), Value::Object(tool.shown.input_schema.clone())))
         .collect();
     json!({ "tools": tools })
 }
 
-async fn metrics(call: &Call) -> Result<Value, Problem> {
+async fn metrics(call: &Call) -> Result<Value, DoorError> {
     let own = call.visitor.identity.caller(VIA);
     let stats = call.visitor.home.read(move |view| view.stats(&own)).await?;
     Ok(json!({
-        "uptime_seconds": call.shared.started().elapsed().as_secs(),
+        "uptime_seconds": call.door.started().elapsed().as_secs(),
         "agents": stats.agents,
         "events": stats.events,
         "reservations": stats.reservations,
@@ -501,12 +502,12 @@ async fn metrics(call: &Call) -> Result<Value, Problem> {
     }))
 }
 
-async fn recent(call: &Call, address: &Address, seconds: &str) -> Result<Value, Problem> {
+async fn recent(call: &Call, address: &Address, seconds: &str) -> Result<Value, DoorError> {
     let project = call.project(address.project()?).await?;
     let viewers = call.viewers(&project, address.agent(), address.token()).await?;
     let window: i64 =
         seconds.parse().ok().filter(|window| (1..=31_536_000).contains(window)).ok_or_else(|| {
-            Problem::new("INVALID_ARGUMENT", format!("'{seconds}' is not a number of seconds up to a year"))
+            DoorError::new("INVALID_ARGUMENT", format!("'{seconds}' is not a number of seconds up to a year"))
         })?;
     let since = stamp::now().saturating_sub(window * 1_000);
     let (rows, more) = project
@@ -526,7 +527,7 @@ async fn recent(call: &Call, address: &Address, seconds: &str) -> Result<Value, 
     }))
 }
 
-async fn capabilities(call: &Call, address: &Address, agent: &str) -> Result<Value, Problem> {
+async fn capabilities(call: &Call, address: &Address, agent: &str) -> Result<Value, DoorError> {
     let project = call.project(address.project()?).await?;
     let id = AgentId::new(agent).map_err(Refusal::from)?;
     let own = call.own(&project)?;

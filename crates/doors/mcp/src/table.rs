@@ -7,18 +7,20 @@ use std::pin::Pin;
 use std::sync::LazyLock;
 
 use posthaste_engine::one_request;
-use serde_json::{Map, Value, json};
+use posthaste_wire::mcp::tools::CallParams;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::answer::Answer;
 use super::args::{Args, Spec};
 use super::call::Call;
-use super::errors::Problem;
+use super::errors::DoorError;
 use super::hints::Effect;
 use super::tools;
 use crate::ToolSet;
 
 /// What a tool answers, some time.
-pub(super) type Answering<'c> = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send + 'c>>;
+pub(super) type Answering<'c> = Pin<Box<dyn Future<Output = Result<Answer, DoorError>> + Send + 'c>>;
 /// The function behind a tool.
 pub(super) type Handler = for<'c> fn(&'c Call, Args) -> Answering<'c>;
 
@@ -40,24 +42,19 @@ pub(super) struct Line {
 pub(super) struct Tool {
     pub(super) line: Line,
     pub(super) specs: Vec<Spec>,
-    /// Its arguments as JSON Schema.
-    pub(super) schema: Map<String, Value>,
+    /// As it is listed, with its arguments as JSON Schema.
+    pub(super) shown: posthaste_wire::mcp::tools::Tool,
 }
 
-impl Tool {
-    /// Whether it tells how it is getting on, if the caller wants to know.
-    pub(super) fn makes_progress(&self) -> bool {
-        matches!(self.line.name, "wait_for_mail" | "await_message")
-    }
+/// Tools that wait and can report progress.
+const WAITING: [&str; 2] = ["wait_for_mail", "await_message"];
 
-    pub(super) fn shown(&self) -> Value {
-        json!({
-            "name": self.line.name,
-            "description": self.line.about,
-            "inputSchema": self.schema,
-            "annotations": self.line.effect.shown(),
-        })
-    }
+/// Whether these are params of a call that waits.
+pub(super) fn is_waiting(params: Option<&RawValue>) -> bool {
+    let text = params.map_or("", RawValue::get);
+    WAITING.iter().any(|name| text.contains(name))
+        && serde_json::from_str::<CallParams>(text)
+            .is_ok_and(|params| WAITING.contains(&params.name.as_str()))
 }
 
 /// Makes a line of the table: the function's name is the tool's, `core` or `full` the list it is on, then its [`Effect`].
@@ -100,7 +97,13 @@ pub(super) static TABLE: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     lines
         .map(|line| {
             let specs = Spec::parse(line.takes);
-            Tool { line: *line, schema: Spec::schema(line.name, &specs), specs }
+            let shown = posthaste_wire::mcp::tools::Tool {
+                name: line.name.to_owned(),
+                description: line.about.to_owned(),
+                input_schema: Spec::schema(line.name, &specs),
+                annotations: line.effect.to_wire(),
+            };
+            Tool { line: *line, specs, shown }
         })
         .collect()
 });
@@ -113,16 +116,16 @@ pub(super) fn find(name: &str) -> Option<&'static Tool> {
     BY_NAME.get(name).copied()
 }
 
-/// The tools that are shown.
-pub(super) fn shown(set: ToolSet) -> impl Iterator<Item = &'static Tool> {
+/// The tools that are listed.
+pub(super) fn listed(set: ToolSet) -> impl Iterator<Item = &'static Tool> {
     TABLE.iter().filter(move |tool| set == ToolSet::Full || tool.line.core)
 }
 
 /// Calls a tool. Whatever goes wrong is part of the answer.
-pub(super) async fn run(call: &Call, name: &str, given: Map<String, Value>) -> Result<Answer, Problem> {
+pub(super) async fn run(call: &Call, name: &str, given: Map<String, Value>) -> Result<Answer, DoorError> {
     let Some(tool) = find(name) else {
         let near = super::errors::nearest(name, TABLE.iter().map(|tool| tool.line.name));
-        return Err(Problem::new(
+        return Err(DoorError::new(
             "UNKNOWN_TOOL",
             format!("there is no tool '{name}'{}", super::errors::did_you_mean(&near)),
         ));
@@ -133,10 +136,12 @@ pub(super) async fn run(call: &Call, name: &str, given: Map<String, Value>) -> R
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn listed(set: ToolSet) -> usize {
-        let tools: Vec<Value> = shown(set).map(Tool::shown).collect();
+        let tools: Vec<&posthaste_wire::mcp::tools::Tool> = listed(set).map(|tool| &tool.shown).collect();
         json!({ "tools": tools }).to_string().len()
     }
 
@@ -151,7 +156,7 @@ mod tests {
     #[test]
     fn every_parameter_has_a_type_that_vendors_take() {
         for tool in TABLE.iter() {
-            for (name, shape) in tool.schema["properties"].as_object().unwrap() {
+            for (name, shape) in tool.shown.input_schema["properties"].as_object().unwrap() {
                 let known = |shape: &Value| match shape["type"].as_str() {
                     Some("string") => true,
                     Some("integer" | "boolean") => shape.get("enum").is_none(),
@@ -168,13 +173,13 @@ mod tests {
     #[test]
     fn empty_optional_arguments_count_as_left_out() {
         for tool in TABLE.iter() {
-            let required: Vec<&str> = tool.schema.get("required").map_or_else(Vec::new, |names| {
+            let required: Vec<&str> = tool.shown.input_schema.get("required").map_or_else(Vec::new, |names| {
                 names.as_array().unwrap().iter().filter_map(Value::as_str).collect()
             });
             let needed: Map<String, Value> = required
                 .iter()
                 .map(|name| {
-                    let shape = &tool.schema["properties"][*name];
+                    let shape = &tool.shown.input_schema["properties"][*name];
                     let value = match (shape["enum"].get(0), shape["type"].as_str()) {
                         (Some(word), _) => word.clone(),
                         (None, Some("integer")) => json!(1),
@@ -188,7 +193,7 @@ mod tests {
             let plain = format!("{:?}", Args::check(&tool.specs, needed.clone()).unwrap());
             for empty in [Value::Null, json!(""), json!([])] {
                 let mut given = needed.clone();
-                for name in tool.schema["properties"].as_object().unwrap().keys() {
+                for name in tool.shown.input_schema["properties"].as_object().unwrap().keys() {
                     // A reply may be without a prefix.
                     if !required.contains(&name.as_str()) && name != "subject_prefix" {
                         given.insert(name.clone(), empty.clone());
@@ -238,7 +243,7 @@ mod tests {
             ]
         );
         assert!(TABLE.iter().all(|tool| {
-            let hints = &tool.shown()["annotations"];
+            let hints = &serde_json::to_value(tool.shown.annotations).unwrap();
             hints["readOnlyHint"] == tool.line.effect.read_only && hints["openWorldHint"].is_boolean()
         }));
     }

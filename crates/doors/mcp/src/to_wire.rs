@@ -9,7 +9,7 @@ use posthaste_engine::views::{InboxMessage, Tracked, View, Viewed};
 use posthaste_wire::time::{parse_timestamp, to_rfc3339};
 use serde_json::{Map, Value, json};
 
-use super::errors::Problem;
+use super::errors::DoorError;
 use posthaste_host::projects::Project;
 
 /// A number for a name, the same each time. Below 2⁵³, so that every client can count with it.
@@ -46,9 +46,9 @@ pub(super) struct Since {
 }
 
 impl Since {
-    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
+    pub(super) fn parse(text: &str) -> Result<Self, DoorError> {
         let at = parse_timestamp(text).map_err(|why| {
-            Problem::new("INVALID_TIMESTAMP", format!("since_ts: {why}; such as 2026-11-15T18:43:52+00:00"))
+            DoorError::new("INVALID_TIMESTAMP", format!("since_ts: {why}; such as 2026-11-15T18:43:52+00:00"))
         })?;
         let fraction = text.split_once('.').map_or("", |(_, rest)| rest);
         let digits: String = fraction.chars().take_while(char::is_ascii_digit).collect();

@@ -12,7 +12,7 @@ use super::super::answer::Answer;
 use super::super::args::Args;
 use super::super::attachments::Given;
 use super::super::call::{Call, VIA};
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
 use super::{identity, mail};
@@ -60,7 +60,7 @@ pub(in super::super) struct Wish<'a> {
     pub(in super::super) ttl: i64,
 }
 
-async fn request_contact(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn request_contact(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     if args.flag("register_if_missing") && args.text("program").is_some() {
         register_if_missing(call, &project, args.need("from_agent"), &args).await?;
@@ -81,7 +81,7 @@ pub(in super::super) async fn register_if_missing(
     project: &Project,
     name: &str,
     args: &Args,
-) -> Result<(), Problem> {
+) -> Result<(), DoorError> {
     let Ok(id) = AgentId::new(name) else { return Ok(()) };
     let there = project.engine.read(move |view| view.agent(&Caller::office(), &id)).await;
     if there.is_err() {
@@ -95,7 +95,7 @@ pub(in super::super) async fn request(
     project: &Project,
     caller: &Caller,
     wish: Wish<'_>,
-) -> Result<Value, Problem> {
+) -> Result<Value, DoorError> {
     let to = AgentId::new(wish.to).map_err(Refusal::from)?;
     let expires_at = stamp::now().saturating_add(wish.ttl.saturating_mul(1000));
     let reason = wish.reason.map(str::to_owned);
@@ -154,7 +154,7 @@ pub(in super::super) async fn request(
     }))
 }
 
-async fn respond_contact(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn respond_contact(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("to_agent"), &args).await?;
     let ttl = args.within("ttl_seconds", 1, LONGEST)?.unwrap_or(2_592_000);
@@ -170,7 +170,7 @@ pub(in super::super) async fn respond(
     from: &str,
     accept: bool,
     ttl: i64,
-) -> Result<Value, Problem> {
+) -> Result<Value, DoorError> {
     let from = AgentId::new(from).map_err(Refusal::from)?;
     let expires_at: Option<Millis> = accept.then(|| stamp::now().saturating_add(ttl.saturating_mul(1000)));
     let (asking, other) = (caller.clone(), from.clone());
@@ -192,7 +192,7 @@ pub(in super::super) async fn respond(
     }))
 }
 
-async fn list_contacts(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn list_contacts(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let asking = caller.clone();
@@ -218,7 +218,7 @@ async fn list_contacts(call: &Call, args: Args) -> Result<Answer, Problem> {
             "expires_ts": contact.expires_at.map(to_wire::time),
         }))
     });
-    Ok(Answer::List(rows.collect(), "No contacts and no requests."))
+    Ok(Answer::list(&rows.collect::<Vec<_>>(), "No contacts and no requests."))
 }
 
 fn status_of(contact: &Contact) -> &'static str {
@@ -229,7 +229,7 @@ fn status_of(contact: &Contact) -> &'static str {
     }
 }
 
-async fn set_contact_policy(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn set_contact_policy(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let word = args.need("policy");

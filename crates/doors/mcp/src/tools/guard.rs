@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::answer::Answer;
 use super::super::args::Args;
 use super::super::call::Call;
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 
 pub(in super::super) const LINES: &[Line] = &[
@@ -26,7 +26,7 @@ pub(in super::super) const LINES: &[Line] = &[
     ),
 ];
 
-async fn install_precommit_guard(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn install_precommit_guard(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let repo = repository(&args)?;
     let block = if args.flag("block") { " --block" } else { "" };
@@ -43,7 +43,7 @@ async fn install_precommit_guard(call: &Call, args: Args) -> Result<Answer, Prob
     .into())
 }
 
-async fn uninstall_precommit_guard(_: &Call, args: Args) -> Result<Answer, Problem> {
+async fn uninstall_precommit_guard(_: &Call, args: Args) -> Result<Answer, DoorError> {
     let command = format!("posthaste guard uninstall -- {}", quoted(repository(&args)?)?);
     Ok(json!({ "removed": false, "hooks": [], "command": command, "note": NOTE }).into())
 }
@@ -51,7 +51,7 @@ async fn uninstall_precommit_guard(_: &Call, args: Args) -> Result<Answer, Probl
 const NOTE: &str = "nothing was changed: the server does not write into repositories; run the command where the \
     repository is, as its user";
 
-fn repository(args: &Args) -> Result<&str, Problem> {
+fn repository(args: &Args) -> Result<&str, DoorError> {
     let path = args.need("code_repo_path");
     if !path.starts_with('/') {
         return Err(failed("code_repo_path must be an absolute path"));
@@ -60,13 +60,13 @@ fn repository(args: &Args) -> Result<&str, Problem> {
 }
 
 /// As one word of a shell command.
-fn quoted(text: &str) -> Result<String, Problem> {
+fn quoted(text: &str) -> Result<String, DoorError> {
     if text.chars().any(char::is_control) {
         return Err(failed("a path must not have control characters"));
     }
     Ok(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
-fn failed(why: &str) -> Problem {
-    Problem::new("GUARD_FAILED", format!("the guard: {why}"))
+fn failed(why: &str) -> DoorError {
+    DoorError::new("GUARD_FAILED", format!("the guard: {why}"))
 }

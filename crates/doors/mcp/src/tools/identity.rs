@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::answer::Answer;
 use super::super::args::Args;
 use super::super::call::{ALIVE, Call, VIA};
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
 use posthaste_host::projects::{Project, alias, below};
@@ -72,9 +72,9 @@ const PAGE: usize = 500;
 /// Made-up names that are tried before giving up.
 const NAME_TRIES: u64 = 200;
 
-async fn health_check(call: &Call, _: Args) -> Result<Answer, Problem> {
-    let report = call.shared.check_health().await;
-    let limits = call.shared.office().limits();
+async fn health_check(call: &Call, _: Args) -> Result<Answer, DoorError> {
+    let report = call.door.check_health().await;
+    let limits = call.door.office().limits();
     let host = call.visitor.home.path().display().to_string();
     Ok(json!({
         "status": if report.problem.is_none() { "ok" } else { "unhealthy" },
@@ -90,18 +90,18 @@ async fn health_check(call: &Call, _: Args) -> Result<Answer, Problem> {
     .into())
 }
 
-async fn ensure_project(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn ensure_project(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.ensure(args.need("human_key")).await?;
     Ok(call.placed(&project).into())
 }
 
-async fn register_agent(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn register_agent(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let agent = register(call, &project, args.text("name"), &args).await?;
     Ok(with_secret(call, &project, &agent).into())
 }
 
-async fn create_agent_identity(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn create_agent_identity(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     if let Some(hint) = args.text("name_hint").filter(|hint| check_name(hint).is_ok()) {
         let (caller, bearer) = call.registrar(&project).await?;
@@ -134,7 +134,7 @@ pub(in super::super) async fn register(
     project: &Project,
     name: Option<&str>,
     args: &Args,
-) -> Result<Agent, Problem> {
+) -> Result<Agent, DoorError> {
     let Some(name) = name else { return made_up(call, project, args).await };
     check_name(name)?;
     let (own, bearer) = call.registrar(project).await?;
@@ -163,7 +163,7 @@ pub(in super::super) async fn register(
     Ok(registered.agent)
 }
 
-async fn made_up(call: &Call, project: &Project, args: &Args) -> Result<Agent, Problem> {
+async fn made_up(call: &Call, project: &Project, args: &Args) -> Result<Agent, DoorError> {
     let (caller, bearer) = call.registrar(project).await?;
     // Any number will do to start from, as long as others start elsewhere.
     let start = to_wire::number(&[&stamp::secret()]).unsigned_abs();
@@ -179,10 +179,10 @@ async fn made_up(call: &Call, project: &Project, args: &Args) -> Result<Agent, P
             Err(error) => return Err(error.into()),
         }
     }
-    Err(Problem::new("NAME_TAKEN", "no free name was found; give one with 'name'"))
+    Err(DoorError::new("NAME_TAKEN", "no free name was found; give one with 'name'"))
 }
 
-fn check_name(name: &str) -> Result<(), Problem> {
+fn check_name(name: &str) -> Result<(), DoorError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric());
     if starts && name.chars().all(plain) && name.len() <= LONGEST_NAME {
@@ -192,10 +192,10 @@ fn check_name(name: &str) -> Result<(), Problem> {
         "'{name}' cannot be an agent's name: letters, digits, '.', '_' and '-', starting with a letter or digit, \
          at most {LONGEST_NAME}; such as BlueLake or worker_42"
     );
-    Err(Problem::new("INVALID_NAME", text))
+    Err(DoorError::new("INVALID_NAME", text))
 }
 
-fn entry(bearer: Bearer, name: &str, args: &Args) -> Result<Register, Problem> {
+fn entry(bearer: Bearer, name: &str, args: &Args) -> Result<Register, DoorError> {
     let id = AgentId::new(name).map_err(Refusal::from)?;
     let mut meta = json!({
         "program": args.need("program"),
@@ -232,7 +232,7 @@ pub(in super::super) async fn working_in(
     project: &Project,
     directory: &str,
     holders: &[AgentId],
-) -> Result<Vec<AgentId>, Problem> {
+) -> Result<Vec<AgentId>, DoorError> {
     let own = call.own(project)?;
     let near = |place: &str| {
         place == directory || below(place, directory).is_some() || below(directory, place).is_some()
@@ -262,7 +262,7 @@ pub(in super::super) fn profile_with_secret(call: &Call, project: &Project, agen
     with_secret(call, project, agent)
 }
 
-async fn whois(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn whois(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let id = AgentId::new(args.need("agent_name")).map_err(Refusal::from)?;
     if args.token().is_some() {
@@ -284,7 +284,7 @@ pub(in super::super) async fn seen(
     project: &Project,
     caller: &Caller,
     id: AgentId,
-) -> Result<(Agent, Option<Presence>), Problem> {
+) -> Result<(Agent, Option<Presence>), DoorError> {
     let (asking, engine) = (caller.clone(), project.engine.clone());
     call.look(project, caller, move |view| {
         let agent = view.agent(&asking, &id)?;
@@ -300,7 +300,7 @@ pub(in super::super) async fn agents(
     project: &Project,
     after: Option<AgentId>,
     limit: usize,
-) -> Result<Vec<(Agent, Option<Presence>)>, Problem> {
+) -> Result<Vec<(Agent, Option<Presence>)>, DoorError> {
     let caller = call.own(project)?;
     let (asking, engine) = (caller.clone(), project.engine.clone());
     call.look(project, &caller, move |view| {
@@ -315,7 +315,7 @@ pub(in super::super) async fn agents(
     .await
 }
 
-async fn list_agents(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn list_agents(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let limit = args.within("limit", 1, 1_000)?.unwrap_or(100);
     let after = args.text("after").map(AgentId::new).transpose().map_err(Refusal::from)?;
@@ -329,10 +329,10 @@ async fn list_agents(call: &Call, args: Args) -> Result<Answer, Problem> {
         row["contact_policy"] = to_wire::policy(agent).into();
         row
     };
-    Ok(Answer::List(rows.iter().map(row).collect(), "No agents that you can see."))
+    Ok(Answer::list(&rows.iter().map(row).collect::<Vec<_>>(), "No agents that you can see."))
 }
 
-async fn deregister_agent(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn deregister_agent(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let verb = Unregister { agent: caller.agent.clone(), reason: None, cause: None };

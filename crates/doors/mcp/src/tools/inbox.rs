@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::answer::Answer;
 use super::super::args::Args;
 use super::super::call::Call;
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::to_wire::{self, Since};
 use super::mail::id_of;
@@ -53,7 +53,7 @@ pub(in super::super) struct Wanted {
     pub(in super::super) topic: Option<String>,
 }
 
-async fn fetch_inbox(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn fetch_inbox(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let limit = args.within("limit", 1, 1_000)?.unwrap_or(20);
@@ -76,7 +76,7 @@ async fn fetch_inbox(call: &Call, args: Args) -> Result<Answer, Problem> {
     let narrowed = ["urgent_only", "unread_only"].iter().any(|name| args.flag(name))
         || ["since_ts", "topic", "after_id"].iter().any(|name| args.has(name));
     let none = if narrowed { "No messages match." } else { "The inbox is empty." };
-    Ok(Answer::List(letters.iter().map(|letter| to_wire::letter(&project, letter, bodies)).collect(), none))
+    Ok(Answer::list(&letters.iter().map(|letter| to_wire::letter(&project, letter, bodies)).collect::<Vec<_>>(), none))
 }
 
 /// Letters of an agent's inbox, the newest first.
@@ -85,7 +85,7 @@ pub(in super::super) async fn letters(
     project: &Project,
     caller: &Caller,
     wanted: Wanted,
-) -> Result<Vec<InboxMessage>, Problem> {
+) -> Result<Vec<InboxMessage>, DoorError> {
     let asking = caller.clone();
     call.look(project, caller, move |view| {
         let since = wanted.since.map(|since| since.place(view)).transpose()?;
@@ -117,7 +117,7 @@ pub(in super::super) async fn letters(
     .await
 }
 
-async fn mark_message_read(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn mark_message_read(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let number = args.whole("message_id").unwrap_or_default();
@@ -127,7 +127,7 @@ async fn mark_message_read(call: &Call, args: Args) -> Result<Answer, Problem> {
     Ok(json!({ "message_id": number, "read": true, "read_at": delivery.read_at.map(to_wire::time) }).into())
 }
 
-async fn acknowledge_message(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn acknowledge_message(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let number = args.whole("message_id").unwrap_or_default();
@@ -140,7 +140,7 @@ pub(in super::super) async fn acknowledge(
     caller: &Caller,
     number: i64,
     response: Option<String>,
-) -> Result<Value, Problem> {
+) -> Result<Value, DoorError> {
     let message = id_of(call, project, caller, number).await?;
     let delivery = acks::acknowledge(&project.engine, caller, message, response).await?;
     Ok(json!({

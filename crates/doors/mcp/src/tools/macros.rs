@@ -6,7 +6,7 @@ use super::super::answer::Answer;
 use super::super::args::Args;
 use super::super::attachments::Given;
 use super::super::call::Call;
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
 use super::contacts::{self, Wish};
@@ -45,7 +45,7 @@ pub(in super::super) const LINES: &[Line] = &[
     ),
 ];
 
-async fn macro_start_session(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn macro_start_session(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.ensure(args.need("human_key")).await?;
     let agent = identity::register(call, &project, args.text("agent_name"), &args).await?;
     let caller = posthaste_engine::nouns::Caller::member(agent.id.clone(), super::super::call::VIA);
@@ -81,14 +81,14 @@ async fn inbox_of(
     caller: &posthaste_engine::nouns::Caller,
     args: &Args,
     bodies: bool,
-) -> Result<Vec<Value>, Problem> {
+) -> Result<Vec<Value>, DoorError> {
     let limit = args.within("inbox_limit", 0, 1_000)?.unwrap_or(10);
     let Ok(limit @ 1..) = usize::try_from(limit) else { return Ok(Vec::new()) };
     let letters = inbox::letters(call, project, caller, Wanted { limit, ..Wanted::default() }).await?;
     Ok(letters.iter().map(|letter| to_wire::letter(project, letter, bodies)).collect())
 }
 
-async fn macro_prepare_thread(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn macro_prepare_thread(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let agent = match args.text("agent_name") {
         Some(name) if !args.flag("register_if_missing") => {
@@ -112,7 +112,7 @@ async fn macro_prepare_thread(call: &Call, args: Args) -> Result<Answer, Problem
     .into())
 }
 
-async fn macro_file_reservation_cycle(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn macro_file_reservation_cycle(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let asked = Asked {
@@ -130,12 +130,12 @@ async fn macro_file_reservation_cycle(call: &Call, args: Args) -> Result<Answer,
     Ok(json!({ "file_reservations": reserved, "released": released }).into())
 }
 
-async fn macro_contact_handshake(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn macro_contact_handshake(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let given = |first: &str, second: &str| args.text(first).or_else(|| args.text(second)).map(str::to_owned);
     let (Some(requester), Some(target)) = (given("requester", "agent_name"), given("target", "to_agent"))
     else {
-        return Err(Problem::new(
+        return Err(DoorError::new(
             "MISSING_ARGUMENT",
             "requester and target are needed (or agent_name and to_agent)",
         ));

@@ -9,7 +9,7 @@ use super::super::answer::Answer;
 use super::super::args::Args;
 use super::super::attachments::{self, Given};
 use super::super::call::Call;
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::{markdown, to_wire};
 use posthaste_host::address;
@@ -37,7 +37,7 @@ const LONGEST_SUBJECT: usize = 200;
 /// What conversations opened by a thread's name are for.
 pub(in super::super) const THREAD: &str = "thread";
 
-async fn send_message(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn send_message(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("sender_name"), &args).await?;
     let mut send = SendMessage::text(Vec::new(), args.need("body_md"));
@@ -65,7 +65,7 @@ async fn send_message(call: &Call, args: Args) -> Result<Answer, Problem> {
     Ok(answer.into())
 }
 
-async fn reply_message(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn reply_message(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("sender_name"), &args).await?;
     let number = args.whole("message_id").unwrap_or_default();
@@ -113,7 +113,7 @@ pub(in super::super) async fn post(
     mut send: SendMessage,
     topic: Option<&str>,
     files: &Given,
-) -> Result<SendReceipt, Problem> {
+) -> Result<SendReceipt, DoorError> {
     markdown::check(send.body.as_str())?;
     let kept = attachments::keep(call, project, files).await?;
     let mut meta = Map::new();
@@ -143,7 +143,7 @@ pub(in super::super) async fn post(
 }
 
 /// A letter to `name@project` names the project as its agents do; the engine wants the realm.
-async fn resolve_projects(call: &Call, project: &Project, send: &mut SendMessage) -> Result<(), Problem> {
+async fn resolve_projects(call: &Call, project: &Project, send: &mut SendMessage) -> Result<(), DoorError> {
     for address in send.to.iter_mut().chain(&mut send.cc).chain(&mut send.bcc) {
         let Address::Remote { realm, .. } = address else { continue };
         if realm == project.realm() {
@@ -156,11 +156,11 @@ async fn resolve_projects(call: &Call, project: &Project, send: &mut SendMessage
     Ok(())
 }
 
-fn address_to(send: &mut SendMessage, args: &Args) -> Result<(), Problem> {
+fn address_to(send: &mut SendMessage, args: &Args) -> Result<(), DoorError> {
     for (list, name) in [(&mut send.to, "to"), (&mut send.cc, "cc"), (&mut send.bcc, "bcc")] {
         for word in args.texts(name) {
             let address = address::parse(word.trim())
-                .map_err(|why| Problem::new("INVALID_NAME", format!("'{word}' in '{name}': {why}")))?;
+                .map_err(|why| DoorError::new("INVALID_NAME", format!("'{word}' in '{name}': {why}")))?;
             list.push(address);
         }
     }
@@ -172,19 +172,19 @@ pub(in super::super) fn subject(text: &str) -> String {
 }
 
 /// A place in the thread of that name, which anybody may use.
-pub(in super::super) fn in_thread(name: &str) -> Result<ConversationRef, Problem> {
+pub(in super::super) fn in_thread(name: &str) -> Result<ConversationRef, DoorError> {
     let conversation = ConversationId::new(name)
-        .map_err(|why| Problem::new("INVALID_THREAD_ID", format!("thread_id '{name}': {why}")))?;
+        .map_err(|why| DoorError::new("INVALID_THREAD_ID", format!("thread_id '{name}': {why}")))?;
     let join = JoinMode::NameOnly { kind: THREAD.to_owned() };
     Ok(ConversationRef { conversation, thread: None, reply_to: None, visibility: None, join })
 }
 
-fn check_topic(topic: &str) -> Result<&str, Problem> {
+fn check_topic(topic: &str) -> Result<&str, DoorError> {
     let plain = topic.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     if plain && topic.len() <= 64 {
         return Ok(topic);
     }
-    Err(Problem::new("INVALID_TOPIC", format!("topic '{topic}': 1 to 64 letters, digits, '_' or '-'")))
+    Err(DoorError::new("INVALID_TOPIC", format!("topic '{topic}': 1 to 64 letters, digits, '_' or '-'")))
 }
 
 /// A plain note from one agent to another, as the macros and contacts send it.
@@ -207,7 +207,7 @@ pub(in super::super) async fn id_of(
     project: &Project,
     caller: &Caller,
     number: i64,
-) -> Result<MessageId, Problem> {
+) -> Result<MessageId, DoorError> {
     let asking = caller.clone();
     call.look(project, caller, move |view| Ok(view.message_at(&asking, number)?.message.id)).await
 }

@@ -11,7 +11,7 @@ use super::super::answer::Answer;
 use super::super::args::Args;
 use super::super::attachments::Given;
 use super::super::call::{ALIVE, Call};
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
 use super::{identity, mail};
@@ -64,7 +64,7 @@ const MOST_CHECKED: usize = 5_000;
 /// Leases read at once; one agent has no more in a project.
 const MOST_LEASES: usize = 1_000;
 
-async fn file_reservation_paths(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn file_reservation_paths(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let ttl = args.within("ttl_seconds", 1, LONGEST_LEASE)?.unwrap_or(3600);
@@ -93,10 +93,10 @@ pub(in super::super) async fn reserve(
     project: &Project,
     caller: &Caller,
     asked: Asked,
-) -> Result<Value, Problem> {
+) -> Result<Value, DoorError> {
     if asked.paths.is_empty() {
         let text = "paths is empty; name at least one path or glob, such as [\"src/app.py\", \"docs/**\"]";
-        return Err(Problem::new("EMPTY_PATHS", text));
+        return Err(DoorError::new("EMPTY_PATHS", text));
     }
     let mut paths: Vec<String> = asked.paths.iter().map(|path| inside(project, path)).collect();
     paths.dedup();
@@ -138,7 +138,7 @@ fn escaped(path: &str) -> String {
 }
 
 /// The leases that an agent holds in a project.
-async fn held(call: &Call, project: &Project, caller: &Caller) -> Result<Vec<Reservation>, Problem> {
+async fn held(call: &Call, project: &Project, caller: &Caller) -> Result<Vec<Reservation>, DoorError> {
     let (asking, scope) = (caller.clone(), project.scope());
     let query = ReservationQuery {
         scope: Some(scope),
@@ -162,7 +162,7 @@ fn named(project: &Project, held: Vec<Reservation>, args: &Args) -> Vec<Reservat
         .collect()
 }
 
-async fn check_file_reservation_conflicts(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn check_file_reservation_conflicts(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = match args.text("agent_name") {
         // A visitor that may not act as the agent is told what it may see itself.
@@ -174,7 +174,7 @@ async fn check_file_reservation_conflicts(call: &Call, args: Args) -> Result<Ans
     };
     let paths: Vec<String> = args.texts("paths").iter().map(|path| inside(&project, path)).collect();
     if paths.len() > MOST_CHECKED {
-        return Err(Problem::new("TOO_MANY", format!("{MOST_CHECKED} paths at most are checked at once")));
+        return Err(DoorError::new("TOO_MANY", format!("{MOST_CHECKED} paths at most are checked at once")));
     }
     let (scope, exclusive) = (project.scope(), args.flag("exclusive"));
     let asking = caller.clone();
@@ -189,7 +189,7 @@ async fn check_file_reservation_conflicts(call: &Call, args: Args) -> Result<Ans
     Ok(answer.into())
 }
 
-async fn renew_file_reservations(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn renew_file_reservations(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let extend = args.within("extend_seconds", 1, LONGEST_LEASE)?.unwrap_or(1800).saturating_mul(1000);
@@ -209,7 +209,7 @@ async fn renew_file_reservations(call: &Call, args: Args) -> Result<Answer, Prob
     Ok(json!({ "renewed": rows.len(), "file_reservations": rows }).into())
 }
 
-async fn release_file_reservations(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn release_file_reservations(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     release(call, &project, &caller, &args).await.map(Answer::from)
@@ -220,7 +220,7 @@ pub(in super::super) async fn release(
     project: &Project,
     caller: &Caller,
     args: &Args,
-) -> Result<Value, Problem> {
+) -> Result<Value, DoorError> {
     let leases = named(project, held(call, project, caller).await?, args);
     let which: Vec<Which> = leases.iter().map(|lease| Which::Number(lease.seq)).collect();
     let mut released = 0;
@@ -231,7 +231,7 @@ pub(in super::super) async fn release(
     Ok(json!({ "released": released, "released_at": to_wire::time(stamp::now()) }))
 }
 
-async fn force_release_file_reservation(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn force_release_file_reservation(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let number = args.whole("file_reservation_id").unwrap_or_default();
@@ -239,7 +239,7 @@ async fn force_release_file_reservation(call: &Call, args: Args) -> Result<Answe
     let query = ReservationQuery { after: number.saturating_sub(1), limit: 1, ..ReservationQuery::default() };
     let page = call.look(&project, &caller, move |view| view.reservations(&asking, &query)).await?;
     let Some(lease) = page.items.into_iter().find(|lease| lease.seq == number) else {
-        return Err(Problem::new(
+        return Err(DoorError::new(
             "RESERVATION_NOT_FOUND",
             format!("there is no reservation {number} in force"),
         ));
@@ -272,9 +272,9 @@ async fn force_release_file_reservation(call: &Call, args: Args) -> Result<Answe
 }
 
 /// Refuses while the holder has been heard of lately. An office that has just started has heard of nobody yet.
-async fn check_stale(call: &Call, project: &Project, lease: &Reservation) -> Result<(), Problem> {
+async fn check_stale(call: &Call, project: &Project, lease: &Reservation) -> Result<(), DoorError> {
     let now = stamp::now();
-    let uptime = Millis::try_from(call.shared.started().elapsed().as_millis()).unwrap_or(Millis::MAX);
+    let uptime = Millis::try_from(call.door.started().elapsed().as_millis()).unwrap_or(Millis::MAX);
     let holder = last_seen(call, project, &lease.owner).await?;
     let quiet = now - holder.unwrap_or(0).max(now.saturating_sub(uptime));
     if quiet < ALIVE || now - lease.issued_at < GRACE {
@@ -285,7 +285,7 @@ async fn check_stale(call: &Call, project: &Project, lease: &Reservation) -> Res
             lease.paths.join(" "),
             ALIVE / 60_000
         );
-        return Err(Problem::new("RESERVATION_ACTIVE", text));
+        return Err(DoorError::new("RESERVATION_ACTIVE", text));
     }
     Ok(())
 }
@@ -295,7 +295,7 @@ pub(in super::super) async fn last_seen(
     call: &Call,
     project: &Project,
     agent: &AgentId,
-) -> Result<Option<Millis>, Problem> {
+) -> Result<Option<Millis>, DoorError> {
     let office = Caller::office();
     let (entry, seen) = match identity::seen(call, project, &office, agent.clone()).await {
         Ok(found) => found,

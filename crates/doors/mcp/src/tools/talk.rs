@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::super::answer::Answer;
 use super::super::args::Args;
 use super::super::call::Call;
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::{markdown, to_wire};
 use posthaste_host::plain_text::{compact, spoken};
@@ -55,26 +55,26 @@ pub(in super::super) const LINES: &[Line] = &[
     ),
 ];
 
-fn talk(args: &Args) -> Result<ConversationId, Problem> {
+fn talk(args: &Args) -> Result<ConversationId, DoorError> {
     Ok(ConversationId::new(args.need("conversation_id")).map_err(Refusal::from)?)
 }
 
-fn agents(names: Vec<String>) -> Result<Vec<AgentId>, Problem> {
+fn agents(names: Vec<String>) -> Result<Vec<AgentId>, DoorError> {
     Ok(names.iter().map(AgentId::new).collect::<Result<_, _>>().map_err(Refusal::from)?)
 }
 
-fn turn_id(text: &str) -> Result<TurnId, Problem> {
+fn turn_id(text: &str) -> Result<TurnId, DoorError> {
     let id = uuid::Uuid::parse_str(text);
-    id.map(TurnId).map_err(|_| Problem::new("TURN_NOT_FOUND", format!("'{text}' is not a turn's id")))
+    id.map(TurnId).map_err(|_| DoorError::new("TURN_NOT_FOUND", format!("'{text}' is not a turn's id")))
 }
 
-async fn open_conversation(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn open_conversation(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let invitee = |agent| Invitee { agent, role: None, permissions: Default::default() };
     let first = args.text("first_turn").map(|text| {
         markdown::check(text)?;
-        Ok::<_, Problem>(posthaste_engine::verbs::turns::FirstTurn {
+        Ok::<_, DoorError>(posthaste_engine::verbs::turns::FirstTurn {
             content_type: "text".to_owned(),
             content: words(text),
             visibility: None,
@@ -95,7 +95,7 @@ async fn open_conversation(call: &Call, args: Args) -> Result<Answer, Problem> {
     Ok(shown(&created.conversation).into())
 }
 
-async fn list_conversations(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn list_conversations(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let query = ConversationQuery {
@@ -107,10 +107,10 @@ async fn list_conversations(call: &Call, args: Args) -> Result<Answer, Problem> 
     };
     let asking = caller.clone();
     let page = call.look(&project, &caller, move |view| view.conversations(&asking, &query)).await?;
-    Ok(Answer::List(page.items.iter().map(shown).collect(), "No conversations."))
+    Ok(Answer::list(&page.items.iter().map(shown).collect::<Vec<_>>(), "No conversations."))
 }
 
-async fn add_turn(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn add_turn(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     markdown::check(args.need("text"))?;
@@ -128,7 +128,7 @@ async fn add_turn(call: &Call, args: Args) -> Result<Answer, Problem> {
     Ok(said(&turn).into())
 }
 
-async fn list_turns(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn list_turns(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let place = args.text("after").map(turn_id).transpose()?;
@@ -146,7 +146,7 @@ async fn list_turns(call: &Call, args: Args) -> Result<Answer, Problem> {
     Ok(json!({ "conversation_id": args.need("conversation_id"), "turns": turns, "next": page.next }).into())
 }
 
-async fn close_conversation(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn close_conversation(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let reason = args.text("reason").map(str::to_owned);

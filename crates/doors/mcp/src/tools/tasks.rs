@@ -15,7 +15,7 @@ use super::super::answer::Answer;
 use super::super::args::Args;
 use super::super::attachments::Given;
 use super::super::call::Call;
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
 use super::wait::{LONGEST_WAIT, wait, waited};
@@ -90,7 +90,7 @@ const COMPLETE: &str = "broadcast_complete";
 /// What ends a task says at the head.
 const COMPLETED: &str = "::task_complete::";
 
-async fn send_request(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn send_request(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let target = AgentId::new(args.need("target")).map_err(Refusal::from)?;
@@ -129,7 +129,7 @@ async fn open(
     id: Option<TaskId>,
     target: &AgentId,
     args: &Args,
-) -> Result<TaskId, Problem> {
+) -> Result<TaskId, DoorError> {
     let verb = CreateTask {
         id,
         title: Some(args.need("subject").to_owned()),
@@ -144,7 +144,7 @@ async fn open(
     Ok(call.ask(project, caller, verb).await?.id)
 }
 
-async fn send_response(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn send_response(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let task = named(args.need("task_id"))?;
@@ -162,7 +162,7 @@ async fn send_response(call: &Call, args: Args) -> Result<Answer, Problem> {
     Ok(told(&project, &task, &sent).into())
 }
 
-async fn send_interrupt(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn send_interrupt(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let task = named(args.need("task_id"))?;
@@ -171,7 +171,7 @@ async fn send_interrupt(call: &Call, args: Args) -> Result<Answer, Problem> {
     Ok(told(&project, &task, &sent).into())
 }
 
-async fn send_broadcast(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn send_broadcast(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let task = named(args.need("task_id"))?;
@@ -190,7 +190,7 @@ async fn send(
     to: Vec<Address>,
     task: &TaskId,
     in_reply_to: Option<MessageId>,
-) -> Result<SendReceipt, Problem> {
+) -> Result<SendReceipt, DoorError> {
     let (asking, id) = (caller.clone(), task.clone());
     let known = call.look(project, caller, move |view| view.task(&asking, &id)).await?;
     if known.status.is_final() && kind != RESPONSE {
@@ -224,7 +224,7 @@ async fn send(
     mail::post(call, project, caller, letter, None, &Given::default()).await
 }
 
-async fn task_complete(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn task_complete(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let task = named(args.need("task_id"))?;
@@ -257,7 +257,7 @@ async fn task_complete(call: &Call, args: Args) -> Result<Answer, Problem> {
     Ok(answer.into())
 }
 
-async fn acknowledge_broadcast(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn acknowledge_broadcast(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let letter = broadcast(call, &project, &caller, &args).await?;
@@ -265,7 +265,7 @@ async fn acknowledge_broadcast(call: &Call, args: Args) -> Result<Answer, Proble
     inbox::acknowledge(call, &project, &caller, letter.0, note).await.map(Answer::from)
 }
 
-async fn ignore_broadcast(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn ignore_broadcast(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let (number, message) = broadcast(call, &project, &caller, &args).await?;
@@ -281,13 +281,13 @@ async fn broadcast(
     project: &Project,
     caller: &Caller,
     args: &Args,
-) -> Result<(i64, MessageId), Problem> {
+) -> Result<(i64, MessageId), DoorError> {
     if let Some(number) = args.id("message_id") {
         return Ok((number, mail::id_of(call, project, caller, number).await?));
     }
     let found = latest(call, project, caller, &[BROADCAST, COMPLETE], true).await?;
     let letter =
-        found.first().ok_or_else(|| Problem::new("MESSAGE_NOT_FOUND", "there is no unread broadcast"))?;
+        found.first().ok_or_else(|| DoorError::new("MESSAGE_NOT_FOUND", "there is no unread broadcast"))?;
     Ok((letter.message.seq, letter.message.id))
 }
 
@@ -298,14 +298,14 @@ async fn latest(
     caller: &Caller,
     kinds: &[&str],
     unread: bool,
-) -> Result<Vec<InboxMessage>, Problem> {
+) -> Result<Vec<InboxMessage>, DoorError> {
     let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
     let (asking, query) = (caller.clone(), InboxQuery { kinds, unread, limit: 100, ..InboxQuery::default() });
     let page = call.look(project, caller, move |view| view.inbox(&asking, &asking.agent, &query)).await?;
     Ok(page.items)
 }
 
-async fn await_message(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn await_message(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let seconds = args.within("timeout_seconds", 0, LONGEST_WAIT)?.unwrap_or(30);
@@ -313,7 +313,7 @@ async fn await_message(call: &Call, args: Args) -> Result<Answer, Problem> {
     Ok(waited(&project, &letters, args.whole("after_id"), true).into())
 }
 
-fn named(text: &str) -> Result<TaskId, Problem> {
+fn named(text: &str) -> Result<TaskId, DoorError> {
     Ok(ConversationId::new(text).map_err(Refusal::from)?)
 }
 

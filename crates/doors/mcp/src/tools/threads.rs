@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::answer::Answer;
 use super::super::args::Args;
 use super::super::call::Call;
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
 use posthaste_host::projects::Project;
@@ -40,7 +40,7 @@ const MOST_THREADS: usize = 20;
 /// Letters shown as examples.
 const EXAMPLES: usize = 3;
 
-async fn search_messages(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn search_messages(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let viewers = call.viewers(&project, args.text("agent_name"), args.token()).await?;
     let limit = usize::try_from(args.within("limit", 1, 1_000)?.unwrap_or(20)).unwrap_or(20);
@@ -75,10 +75,10 @@ async fn search_messages(call: &Call, args: Args) -> Result<Answer, Problem> {
         }));
     }
     rows.truncate(limit);
-    Ok(Answer::Wrapped(rows))
+    Ok(Answer::wrapped(rows))
 }
 
-async fn summarize_thread(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn summarize_thread(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let viewers = call.viewers(&project, args.text("agent_name"), args.token()).await?;
     let limit = args.within("per_thread_limit", 1, MOST_LETTERS as i64)?.unwrap_or(50);
@@ -86,7 +86,7 @@ async fn summarize_thread(call: &Call, args: Args) -> Result<Answer, Problem> {
     let ids: Vec<&str> =
         args.need("thread_id").split(',').map(str::trim).filter(|id| !id.is_empty()).collect();
     if ids.is_empty() || ids.len() > MOST_THREADS {
-        return Err(Problem::new(
+        return Err(DoorError::new(
             "INVALID_THREAD_ID",
             format!("thread_id names 1 to {MOST_THREADS} threads"),
         ));
@@ -134,7 +134,7 @@ pub(in super::super) async fn gist(
     id: &str,
     limit: usize,
     examples: bool,
-) -> Result<Value, Problem> {
+) -> Result<Value, DoorError> {
     let letters = letters(call, project, viewers, id, limit).await?;
     let texts: Vec<(String, String)> = letters
         .iter()
@@ -182,9 +182,9 @@ pub(in super::super) async fn letters(
     viewers: &[Caller],
     id: &str,
     limit: usize,
-) -> Result<Vec<Tracked>, Problem> {
+) -> Result<Vec<Tracked>, DoorError> {
     let conversation = ConversationId::new(id)
-        .map_err(|why| Problem::new("INVALID_THREAD_ID", format!("thread_id '{id}': {why}")))?;
+        .map_err(|why| DoorError::new("INVALID_THREAD_ID", format!("thread_id '{id}': {why}")))?;
     let (viewers, root) = (viewers.to_vec(), id.parse::<Seq>().ok());
     let Some(first) = viewers.first().cloned() else { return Ok(Vec::new()) };
     let mut found = call

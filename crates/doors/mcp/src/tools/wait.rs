@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::answer::Answer;
 use super::super::args::Args;
 use super::super::call::{ALIVE, Call};
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
 use super::inbox::{self, Wanted};
@@ -29,7 +29,7 @@ pub(in super::super) const LONGEST_WAIT: i64 = 600;
 /// How often a caller that wants to know is told that the wait goes on.
 const BEAT: Duration = Duration::from_secs(5);
 
-async fn wait_for_mail(call: &Call, args: Args) -> Result<Answer, Problem> {
+async fn wait_for_mail(call: &Call, args: Args) -> Result<Answer, DoorError> {
     let project = call.project(args.need("project_key")).await?;
     let caller = call.act(&project, args.need("agent_name"), &args).await?;
     let seconds = args.within("timeout_seconds", 0, LONGEST_WAIT)?.unwrap_or(30);
@@ -62,7 +62,7 @@ pub(in super::super) async fn wait(
     after: Option<Seq>,
     limit: usize,
     seconds: i64,
-) -> Result<Vec<InboxMessage>, Problem> {
+) -> Result<Vec<InboxMessage>, DoorError> {
     let wanted = Wanted { limit, unread: true, after, ..Wanted::default() };
     // Listening starts before looking, so that nothing can come in between.
     let sent = Filter::Kinds(vec!["message.sent".to_owned()]);
@@ -85,14 +85,12 @@ pub(in super::super) async fn wait(
                 }
             }
             () = &mut deadline => return Ok(Vec::new()),
-            () = call.shared.stop().cancelled() => return Ok(Vec::new()),
+            () = call.door.stop().cancelled() => return Ok(Vec::new()),
             _ = beat.tick() => {
-                // Who waits is there.
+                // An agent that waits is present.
                 project.engine.presences().beat(caller.agent.clone(), "available", None, ALIVE);
-                if let Some(progress) = &call.progress {
-                    let text = format!("no mail for {} yet", caller.agent);
-                    progress(start.elapsed().as_secs_f64(), whole.as_secs_f64(), text).await;
-                }
+                let text = format!("no mail for {} yet", caller.agent);
+                call.progress(start.elapsed().as_secs_f64(), whole.as_secs_f64(), text).await;
             }
         }
     }
