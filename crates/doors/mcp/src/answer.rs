@@ -52,7 +52,11 @@ pub(super) fn result(tool: &str, ran: Result<Answer, DoorError>) -> CallResult<'
     match ran {
         Ok(Answer { text, structured, words }) => {
             let resource = words.map(|words| Content::Resource {
-                resource: EmbeddedText { uri: EMPTY.into(), mime_type: "text/plain".into(), text: words.into() },
+                resource: EmbeddedText {
+                    uri: EMPTY.into(),
+                    mime_type: "text/plain".into(),
+                    text: words.into(),
+                },
             });
             let content = [Content::Text { text }].into_iter().chain(resource).collect();
             CallResult { content, structured_content: structured, is_error: false }
@@ -60,7 +64,11 @@ pub(super) fn result(tool: &str, ran: Result<Answer, DoorError>) -> CallResult<'
         Err(error) => {
             let text = format!("Error calling tool '{tool}': {}", error.message);
             let structured_content = raw(&error.to_wire());
-            CallResult { content: vec![Content::Text { text: text.into() }], structured_content, is_error: true }
+            CallResult {
+                content: vec![Content::Text { text: text.into() }],
+                structured_content,
+                is_error: true,
+            }
         }
     }
 }
@@ -84,7 +92,12 @@ mod tests {
         let none: [Value; 0] = [];
         for (answer, text, structured, words) in [
             (Answer::one(&row), row.clone(), row.clone(), None),
-            (Answer::list(&none, "nothing \"here\""), json!([]), json!({ "result": [] }), Some("nothing \"here\"")),
+            (
+                Answer::list(&none, "nothing \"here\""),
+                json!([]),
+                json!({ "result": [] }),
+                Some("nothing \"here\""),
+            ),
             (Answer::list(&rows, "nothing here"), json!(rows), json!({ "result": rows }), None),
             (Answer::wrapped(rows.clone()), json!({ "result": rows }), json!({ "result": rows }), None),
         ] {

@@ -5,9 +5,9 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use posthaste_engine::nouns::Caller;
+use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use super::args::Args;
 use super::call::Call;
 use super::errors::DoorError;
 use posthaste_host::attachments::{self, AttachError, Carrier, Incoming};
@@ -17,14 +17,19 @@ use posthaste_host::projects::Project;
 /// The files that a call gives for one message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Given {
-    paths: Vec<String>,
-    sent: Vec<Map<String, Value>>,
+    pub(super) paths: Vec<String>,
+    /// Objects like [`SentFile`], checked when they are kept.
+    pub(super) sent: Vec<Map<String, Value>>,
 }
 
-impl Given {
-    pub(super) fn of(args: &Args) -> Self {
-        Self { paths: args.texts("attachment_paths"), sent: args.objects("attachments") }
-    }
+/// A file with its bytes, as the schema of a tool shows it.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "describes what is read member by member, so that errors name the file")]
+pub(super) struct SentFile {
+    name: String,
+    media_type: Option<String>,
+    /// base64
+    data: String,
 }
 
 /// Copies the files that a message is to carry and says how it refers to them.

@@ -7,12 +7,12 @@ use posthaste_engine::verbs::Verb;
 use posthaste_engine::verbs::agents::{Bearer, Existing, Register};
 use posthaste_engine::views::{AgentQuery, View, Viewed};
 use posthaste_engine::{Engine, EngineError, Refusal, Versioned};
+use posthaste_wire::mcp::answers::PlacedProject;
 use posthaste_wire::mcp::notifications::ProgressParams;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 use tokio::sync::mpsc;
 
-use super::args::Args;
 use super::errors::{DoorError, did_you_mean, nearest, unknown_agent};
 use crate::Door;
 use posthaste_host::caller::Identity;
@@ -191,8 +191,7 @@ impl Call {
         } else {
             did_you_mean(&near)
         };
-        DoorError::new("PROJECT_NOT_FOUND", format!("project '{key}' not found{hint}"))
-            .with_nearest(&near)
+        DoorError::new("PROJECT_NOT_FOUND", format!("project '{key}' not found{hint}")).with_nearest(&near)
     }
 
     /// The project of that path, made if need be.
@@ -221,19 +220,16 @@ impl Call {
     }
 
     /// A project as its callers are shown it, with the realm it is in, and how others get there if it is one of its own.
-    pub(super) fn placed(&self, project: &Project) -> serde_json::Value {
-        let mut shown = super::to_wire::project(project);
+    pub(super) fn placed(&self, project: &Project) -> PlacedProject {
         let (realm, home) = (project.realm(), self.door.default_realm());
-        shown["realm"] = realm.as_str().into();
-        if self.at_default() && realm != home {
+        let note = (self.at_default() && realm != home).then(|| {
             let line = projects::move_line(&project.human_key, home);
-            shown["note"] = format!(
+            format!(
                 "This project is in realm {realm}, where the agents of realm {home} are not: list_agents does not show \
                  them. The operator can bring new sessions into realm {home} with: {line}"
             )
-            .into();
-        }
-        shown
+        });
+        PlacedProject { project: super::to_wire::project(project), realm: realm.to_string(), note }
     }
 
     /// The secret by which an agent's holder shows that it is the holder.
@@ -242,27 +238,23 @@ impl Call {
         format!("pha_{}", self.door.admin().derive(&words))
     }
 
-    /// The agent itself as a caller, if the visitor may act for it: with its secret, as its owner, or running the office.
-    pub(super) async fn act(&self, project: &Project, name: &str, args: &Args) -> Result<Caller, DoorError> {
-        self.act_with(project, name, args.token()).await
-    }
-
-    pub(super) async fn act_with(
+    /// The agent itself as a caller, if the visitor may act for it: with its secret, as its owner, or as an administrator.
+    pub(super) async fn act(
         &self,
         project: &Project,
         name: &str,
-        token: Option<&str>,
+        secret: Option<&str>,
     ) -> Result<Caller, DoorError> {
         let id = AgentId::new(name)
             .map_err(|why| DoorError::new("INVALID_NAME", format!("agent name '{name}': {why}")))?;
         let caller = Caller::member(id.clone(), VIA);
         let trusted = self.runs(project) || (self.door.trusts_local() && self.visitor.local);
         let own = self.own(project)?;
-        if token.is_some() || !(trusted || own.agent == id) {
+        if secret.is_some() || !(trusted || own.agent == id) {
             let holder = self.holder(project, &id).await?;
-            match token {
-                Some(token) => {
-                    if !bool::from(holder.secret.as_bytes().ct_eq(token.as_bytes())) {
+            match secret {
+                Some(secret) => {
+                    if !bool::from(holder.secret.as_bytes().ct_eq(secret.as_bytes())) {
                         let text =
                             format!("the token is not that of agent '{name}'; register_agent returns it");
                         return Err(DoorError::new("AUTHENTICATION_REQUIRED", text));
@@ -337,10 +329,10 @@ impl Call {
         &self,
         project: &Project,
         name: Option<&str>,
-        token: Option<&str>,
+        secret: Option<&str>,
     ) -> Result<Vec<Caller>, DoorError> {
         if let Some(name) = name {
-            return Ok(vec![self.act_with(project, name, token).await?]);
+            return Ok(vec![self.act(project, name, secret).await?]);
         }
         let own = self.own(project)?;
         if self.runs(project) {

@@ -163,8 +163,7 @@ pub(super) fn unknown_agent(name: &str, near: &[&str]) -> DoorError {
     } else {
         did_you_mean(near)
     };
-    DoorError::new("AGENT_NOT_FOUND", format!("agent '{name}' not found{hint}"))
-        .with_nearest(near)
+    DoorError::new("AGENT_NOT_FOUND", format!("agent '{name}' not found{hint}")).with_nearest(near)
 }
 
 /// `; did you mean a, b?`, or nothing.

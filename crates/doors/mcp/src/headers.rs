@@ -95,7 +95,9 @@ pub(super) fn match_request(
 /// Refuses a request whose headers name another revision than its `_meta`.
 pub(super) fn match_revision(headers: &HeaderMap, in_request: &str) -> Result<(), ErrorObject> {
     match text(headers, PROTOCOL_VERSION) {
-        None => Err(mismatch("request _meta protocolVersion requires MCP-Protocol-Version header".to_owned())),
+        None => {
+            Err(mismatch("request _meta protocolVersion requires MCP-Protocol-Version header".to_owned()))
+        }
         Some(date) if date != in_request => Err(mismatch(format!(
             "MCP-Protocol-Version header ({date}) does not match request _meta protocolVersion ({in_request})"
         ))),

@@ -143,7 +143,7 @@ impl Post {
                 let why = format!("the handshake has {body_bytes} bytes; {MAX_HANDSHAKE_BYTES} is the limit");
                 self.refuse(StatusCode::PAYLOAD_TOO_LARGE, &ErrorObject::new(INVALID_REQUEST, why))
             }
-            methods::INITIALIZE => self.greet(),
+            methods::INITIALIZE => self.greet(is_sessionless),
             _ if is_sessionless => sessionless::answer(self).await,
             methods::SUBSCRIBE | methods::UNSUBSCRIBE if self.headers.contains_key(SESSION) => {
                 self.subscription().await
@@ -195,12 +195,16 @@ impl Post {
     }
 
     /// Answers a handshake: with a session while there is room.
-    fn greet(self) -> Response {
+    fn greet(self, is_sessionless: bool) -> Response {
         if let Err(response) = headers::known_revision(&self.headers, None) {
             return response;
         }
         let given: InitializeParams = match dispatch::read(self.params.as_deref()) {
             Ok(given) => given,
+            // Revisions without sessions have no handshake either.
+            Err(_) if is_sessionless => {
+                return self.refuse(StatusCode::NOT_FOUND, &dispatch::no_such_method(&self.method));
+            }
             Err(error) => return self.refuse(StatusCode::BAD_REQUEST, &error),
         };
         if let Err(error) = headers::match_handshake(&self.headers, &given.protocol_version) {

@@ -5,7 +5,7 @@
 //! Plain calls need no session. `sessions.rs` keeps the sessions of clients that open one; `streams.rs` writes event streams.
 
 mod answer;
-mod args;
+mod arguments;
 mod attachments;
 mod call;
 mod dispatch;
@@ -15,9 +15,10 @@ mod headers;
 mod hints;
 mod http;
 mod markdown;
-mod parameters;
+mod meta;
 mod prompts;
 mod resources;
+mod schema;
 mod sessionless;
 mod sessions;
 mod streams;
@@ -71,5 +72,5 @@ async fn no_metadata() -> axum::response::Response {
 pub fn read_arguments(tool: &str, given: &str) -> Option<bool> {
     let tool = table::find(tool)?;
     let given = serde_json::from_str(given).ok()?;
-    Some(args::Args::check(&tool.specs, given).is_ok())
+    Some(arguments::check(&tool.shown.input_schema, given).is_ok())
 }

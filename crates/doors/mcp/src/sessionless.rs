@@ -27,15 +27,12 @@ pub(super) async fn answer(post: Post) -> Response {
             let result = dispatch::text(&dispatch::discovery());
             json_answer(rpc::write_result_text(&post.id, &result))
         }
-        methods::LISTEN if is_sessionless => {
-            match dispatch::read::<ListenParams>(post.params.as_deref()) {
-                Ok(given) => streams::subscription(&post.call, &post.id, given.notifications),
-                Err(error) => post.refuse(status(&error), &error),
-            }
-        }
+        methods::LISTEN if is_sessionless => match dispatch::read::<ListenParams>(post.params.as_deref()) {
+            Ok(given) => streams::subscription(&post.call, &post.id, given.notifications),
+            Err(error) => post.refuse(status(&error), &error),
+        },
         _ => {
-            let lifecycle =
-                if is_sessionless { Lifecycle::Sessionless } else { Lifecycle::WithSessions };
+            let lifecycle = if is_sessionless { Lifecycle::Sessionless } else { Lifecycle::WithSessions };
             post.run(lifecycle, true, status).await
         }
     }
@@ -78,10 +75,8 @@ fn check(post: &Post) -> Result<String, Rejection> {
 }
 
 fn incomplete(start: &str, missing: &[&str]) -> ErrorObject {
-    let text = format!(
-        "{start}request _meta is missing or has malformed required fields: {}",
-        missing.join(", ")
-    );
+    let text =
+        format!("{start}request _meta is missing or has malformed required fields: {}", missing.join(", "));
     ErrorObject::new(INVALID_PARAMS, text)
 }
 

@@ -118,8 +118,7 @@ async fn changes_of(call: &Call, uris: Vec<String>) -> Result<BoxStream<'static,
     let mut all = Vec::new();
     for uri in uris {
         let watch = updates::watch(call, &uri).await;
-        let watch =
-            watch.map_err(|error| dispatch::resource_error(Lifecycle::Sessionless, error, &uri))?;
+        let watch = watch.map_err(|error| dispatch::resource_error(Lifecycle::Sessionless, error, &uri))?;
         all.push(watch.changes().map(move |()| uri.clone()).boxed());
     }
     Ok(select_all(all).boxed())

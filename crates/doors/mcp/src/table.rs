@@ -1,5 +1,5 @@
-//! The one table of tools: name, purpose, arguments, and the function that answers. Both ways of being called (rmcp's
-//! and the plain one) read it, and so does `tools/list`.
+//! The one table of tools: name, arguments and the function that answers. A tool's purpose and schema come from the struct of
+//! its arguments.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -7,22 +7,23 @@ use std::pin::Pin;
 use std::sync::LazyLock;
 
 use posthaste_engine::one_request;
-use posthaste_wire::mcp::tools::CallParams;
+use posthaste_wire::mcp::tools::{CallParams, Tool as ListedTool};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::answer::Answer;
-use super::args::{Args, Spec};
+use super::arguments;
 use super::call::Call;
 use super::errors::DoorError;
 use super::hints::Effect;
+use super::schema::Published;
 use super::tools;
 use crate::ToolSet;
 
-/// What a tool answers, some time.
-pub(super) type Answering<'c> = Pin<Box<dyn Future<Output = Result<Answer, DoorError>> + Send + 'c>>;
+/// A tool's answer to come.
+type Answering<'c> = Pin<Box<dyn Future<Output = Result<Answer, DoorError>> + Send + 'c>>;
 /// The function behind a tool.
-pub(super) type Handler = for<'c> fn(&'c Call, Args) -> Answering<'c>;
+type Handler = for<'c> fn(&'c Call, Map<String, Value>) -> Answering<'c>;
 
 /// A line of the table as its family writes it down.
 #[derive(Clone, Copy)]
@@ -31,19 +32,15 @@ pub(super) struct Line {
     /// Whether it is shown when few tools are asked for.
     pub(super) core: bool,
     pub(super) effect: Effect,
-    /// What it is for, for an agent that has to choose.
-    pub(super) about: &'static str,
-    /// Its arguments: see [`Spec::parse`].
-    pub(super) takes: &'static str,
+    pub(super) schema: fn() -> Published,
     pub(super) answer: Handler,
 }
 
 /// A tool as it is called and shown.
 pub(super) struct Tool {
     pub(super) line: Line,
-    pub(super) specs: Vec<Spec>,
     /// As it is listed, with its arguments as JSON Schema.
-    pub(super) shown: posthaste_wire::mcp::tools::Tool,
+    pub(super) shown: ListedTool,
 }
 
 /// Tools that wait and can report progress.
@@ -57,22 +54,24 @@ pub(super) fn is_waiting(params: Option<&RawValue>) -> bool {
             .is_ok_and(|params| WAITING.contains(&params.name.as_str()))
 }
 
-/// Makes a line of the table: the function's name is the tool's, `core` or `full` the list it is on, then its [`Effect`].
+/// Makes a line of the table: the function, whose name is the tool's, with the struct of its arguments, then `core` or `full`
+/// for the list it is on, then its [`Effect`].
 macro_rules! tool {
-    ($name:ident, core, $effect:ident $($more:ident)*, $about:literal, $takes:expr) => {
-        $crate::table::tool!(@ $name, true, $effect $($more)*, $about, $takes)
+    ($name:ident($arguments:ty), core, $effect:ident $($more:ident)*) => {
+        $crate::table::tool!(@ $name, $arguments, true, $effect $($more)*)
     };
-    ($name:ident, full, $effect:ident $($more:ident)*, $about:literal, $takes:expr) => {
-        $crate::table::tool!(@ $name, false, $effect $($more)*, $about, $takes)
+    ($name:ident($arguments:ty), full, $effect:ident $($more:ident)*) => {
+        $crate::table::tool!(@ $name, $arguments, false, $effect $($more)*)
     };
-    (@ $name:ident, $core:literal, $effect:ident $($more:ident)*, $about:literal, $takes:expr) => {
+    (@ $name:ident, $arguments:ty, $core:literal, $effect:ident $($more:ident)*) => {
         $crate::table::Line {
             name: stringify!($name),
             core: $core,
             effect: $crate::hints::Effect::$effect$(.$more())*,
-            about: $about,
-            takes: $takes,
-            answer: |call, args| Box::pin($name(call, args)),
+            schema: $crate::schema::of::<$arguments>,
+            answer: |call, checked| Box::pin(async move {
+                $name(call, $crate::arguments::read(checked)?).await
+            }),
         }
     };
 }
@@ -96,14 +95,14 @@ pub(super) static TABLE: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let lines = families.into_iter().flatten();
     lines
         .map(|line| {
-            let specs = Spec::parse(line.takes);
-            let shown = posthaste_wire::mcp::tools::Tool {
+            let Published { description, schema } = (line.schema)();
+            let shown = ListedTool {
                 name: line.name.to_owned(),
-                description: line.about.to_owned(),
-                input_schema: Spec::schema(line.name, &specs),
+                description,
+                input_schema: schema,
                 annotations: line.effect.to_wire(),
             };
-            Tool { line: *line, specs, shown }
+            Tool { line: *line, shown }
         })
         .collect()
 });
@@ -130,8 +129,8 @@ pub(super) async fn run(call: &Call, name: &str, given: Map<String, Value>) -> R
             format!("there is no tool '{name}'{}", super::errors::did_you_mean(&near)),
         ));
     };
-    let args = Args::check(&tool.specs, given)?;
-    one_request((tool.line.answer)(call, args)).await
+    let checked = arguments::check(&tool.shown.input_schema, given)?;
+    one_request((tool.line.answer)(call, checked)).await
 }
 
 #[cfg(test)]
@@ -141,7 +140,7 @@ mod tests {
     use super::*;
 
     fn listed(set: ToolSet) -> usize {
-        let tools: Vec<&posthaste_wire::mcp::tools::Tool> = listed(set).map(|tool| &tool.shown).collect();
+        let tools: Vec<&ListedTool> = listed(set).map(|tool| &tool.shown).collect();
         json!({ "tools": tools }).to_string().len()
     }
 
@@ -173,9 +172,10 @@ mod tests {
     #[test]
     fn empty_optional_arguments_count_as_left_out() {
         for tool in TABLE.iter() {
-            let required: Vec<&str> = tool.shown.input_schema.get("required").map_or_else(Vec::new, |names| {
-                names.as_array().unwrap().iter().filter_map(Value::as_str).collect()
-            });
+            let required: Vec<&str> =
+                tool.shown.input_schema.get("required").map_or_else(Vec::new, |names| {
+                    names.as_array().unwrap().iter().filter_map(Value::as_str).collect()
+                });
             let needed: Map<String, Value> = required
                 .iter()
                 .map(|name| {
@@ -190,7 +190,7 @@ mod tests {
                     ((*name).to_owned(), value)
                 })
                 .collect();
-            let plain = format!("{:?}", Args::check(&tool.specs, needed.clone()).unwrap());
+            let plain = format!("{:?}", arguments::check(&tool.shown.input_schema, needed.clone()).unwrap());
             for empty in [Value::Null, json!(""), json!([])] {
                 let mut given = needed.clone();
                 for name in tool.shown.input_schema["properties"].as_object().unwrap().keys() {
@@ -199,7 +199,7 @@ mod tests {
                         given.insert(name.clone(), empty.clone());
                     }
                 }
-                let filled = Args::check(&tool.specs, given).unwrap_or_else(|problem| {
+                let filled = arguments::check(&tool.shown.input_schema, given).unwrap_or_else(|problem| {
                     panic!("{} with {empty}: {}", tool.line.name, problem.message);
                 });
                 assert_eq!(format!("{filled:?}"), plain, "{} with {empty}", tool.line.name);
@@ -252,7 +252,7 @@ mod tests {
     fn names_are_unique_and_every_tool_says_what_it_is_for() {
         assert_eq!(BY_NAME.len(), TABLE.len());
         for tool in TABLE.iter() {
-            assert!(tool.line.about.len() >= 20, "{}", tool.line.name);
+            assert!(tool.shown.description.len() >= 20, "{}", tool.line.name);
         }
     }
 }

@@ -29,10 +29,10 @@ pub(super) async fn watch(call: &Call, uri: &str) -> Result<Watch, DoorError> {
     let kinds = |word: &str| Filter::Kinds(vec![word.to_owned()]);
     let (caller, filter) = match address.path.as_slice() {
         [kind, agent] if matches!(kind.as_str(), "inbox" | "outbox" | "mailbox" | "mailbox-with-commits") => {
-            (call.act_with(&project, agent, address.token()).await?, kinds("message.*"))
+            (call.act(&project, agent, address.token()).await?, kinds("message.*"))
         }
         [kind, _, agent] if kind == "views" => {
-            (call.act_with(&project, agent, address.token()).await?, kinds("message.*"))
+            (call.act(&project, agent, address.token()).await?, kinds("message.*"))
         }
         [kind, id] if kind == "thread" => {
             let id = id.clone();
@@ -69,7 +69,7 @@ async fn viewer(
     own: Caller,
 ) -> Result<Caller, DoorError> {
     match address.agent() {
-        Some(agent) => call.act_with(project, agent, address.token()).await,
+        Some(agent) => call.act(project, agent, address.token()).await,
         None => Ok(own),
     }
 }

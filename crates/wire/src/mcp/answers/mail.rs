@@ -199,6 +199,14 @@ pub struct PreparedThread {
     pub inbox: Vec<InboxMessage>,
 }
 
+/// A row of `resource://mailbox/…`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum MailboxMessage {
+    Received(InboxMessage),
+    Sent(TrackedMessage),
+}
+
 /// `resource://inbox/…`, `outbox`, `mailbox` and the views.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Mailbox<M> {

@@ -18,9 +18,9 @@ pub use agents::{
 pub use contacts::{ContactAnswer, ContactPolicyAnswer, ContactRequest, ContactRow, Handshake};
 pub use conversations::{ConversationRow, TurnList, TurnRow};
 pub use mail::{
-    AcknowledgedMessage, Acknowledgement, Delivery, ExampleMessage, InboxMessage, Mailbox, Mention, Message,
-    PreparedThread, ReadMessage, Reply, SearchHit, SendReceipt, SentMessage, Session, SummaryAggregate,
-ThreadAnswer, ThreadMessages, ThreadSummaries, ThreadSummary, TrackedMessage, Waited,
+    AcknowledgedMessage, Acknowledgement, Delivery, ExampleMessage, InboxMessage, Mailbox, MailboxMessage,
+    Mention, Message, PreparedThread, ReadMessage, Reply, SearchHit, SendReceipt, SentMessage, Session,
+    SummaryAggregate, ThreadAnswer, ThreadMessages, ThreadSummaries, ThreadSummary, TrackedMessage, Waited,
 };
 pub use overview::{
     Capabilities, Environment, EnvironmentLimits, Locks, LocksSummary, Metrics, RecentEvent, RecentEvents,
