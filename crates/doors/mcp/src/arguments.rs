@@ -1,7 +1,7 @@
 //! A tool's arguments as a caller gave them: read leniently by the tool's schema, then into its struct.
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::errors::{DoorError, did_you_mean, nearest};
 
@@ -169,7 +169,7 @@ fn put_right(shape: &Value, value: Value) -> Result<Value, String> {
             Some(number) => return Ok(number.into()),
             None => "a whole number".to_owned(),
         },
-        ("array", "string", Value::String(text)) => return Ok(json!([text])),
+        ("array", "string", Value::String(text)) => return Ok(Value::Array(vec![text.into()])),
         ("array", "string", Value::Array(items)) if items.iter().all(Value::is_string) => {
             return Ok(items.into());
         }
@@ -214,6 +214,7 @@ fn kind_of(value: &Value) -> &'static str {
 mod tests {
     use schemars::JsonSchema;
     use serde::{Deserialize, Serialize};
+    use serde_json::json;
 
     use super::super::schema;
     use super::*;

@@ -18,14 +18,14 @@ use crate::Door;
 use posthaste_host::caller::Identity;
 use posthaste_host::projects::{self, Found, MakeError, Maker, Project};
 
-/// The tag of what comes in this way.
+/// The tag of callers that come through this door.
 pub(super) const VIA: &str = "mcp";
-/// How long a call counts as a sign of life.
+/// How long an agent counts as present after a call.
 pub(super) const ALIVE: Millis = 30 * 60 * 1000;
-/// Projects that the bearer of an agent's token may make, and of a user's.
+/// Projects that the bearer of an agent's token may make, and the bearer of a user's.
 const MOST_OF_AGENT: usize = 20;
 const MOST_OF_USER: usize = 100;
-/// Names that one that was not found is compared with.
+/// Names with which an unknown name is compared.
 const MOST_COMPARED: usize = 1_000;
 /// Agents of one owner whose mail is looked at together.
 const MOST_OWN: usize = 32;
@@ -80,7 +80,7 @@ impl Call {
         receiver
     }
 
-    /// Reports that so much of so much is done, if the client wants to know.
+    /// Reports that `done` of `total` is done, if the client wants to know.
     pub(super) async fn progress(&self, done: f64, total: f64, message: String) {
         if let Some(Progress { token, reports }) = &self.progress {
             let params = ProgressParams { progress_token: token.clone(), progress: done, total, message };
@@ -89,7 +89,7 @@ impl Call {
         }
     }
 
-    /// Whether the visitor runs a project: the whole office, or the realm that the project is in.
+    /// Whether the visitor runs a project: the whole server, or the realm that the project is in.
     pub(super) fn runs(&self, project: &Project) -> bool {
         let identity = &self.visitor.identity;
         identity.role == TokenRole::Admin
@@ -106,8 +106,8 @@ impl Call {
     }
 
     /// The visitor as a caller of a project's realm. A name belongs to the realm of its token: in another realm the
-    /// bearer is `name@realm`, so that it is not taken for an agent or token of the same name there. So do the rights that
-    /// a token has beyond its bearer's own mail (running the realm, observing).
+    /// bearer is `name@realm`, so that it is not taken for an agent or token of the same name there. The rights that a
+    /// token has beyond its bearer's own mail (running the realm, observing) belong to that realm, too.
     pub(super) fn own(&self, project: &Project) -> Result<Caller, DoorError> {
         let (identity, home) = (&self.visitor.identity, self.visitor.home.realm());
         if identity.everywhere || project.realm() == home {
@@ -118,8 +118,8 @@ impl Call {
     }
 
     /// The same for registering agents, with the token that the engine's rule about names goes by. In another realm the
-    /// visitor owns what it registers as `name@realm`, and that realm learns of the visitor's, so that no caller there
-    /// registers under a name that owns agents.
+    /// visitor owns what it registers as `name@realm`, and that realm learns of the visitor's realm, so that no caller
+    /// there registers under a name that owns agents.
     pub(super) async fn registrar(&self, project: &Project) -> Result<(Caller, Bearer), DoorError> {
         let (own, identity) = (self.own(project)?, &self.visitor.identity);
         if own.agent == identity.name {
@@ -300,7 +300,7 @@ impl Call {
         home.read(move |view| view.may_claim(&realm, &bearer, &id)).await
     }
 
-    /// Who holds an agent.
+    /// What a call must show to act for an agent, from the cache or the database.
     async fn holder(&self, project: &Project, agent: &AgentId) -> Result<Arc<Holder>, DoorError> {
         let holders = self.door.holders();
         let (version, key) = (project.engine.directory_version(), (project.realm().clone(), agent.clone()));
@@ -323,8 +323,8 @@ impl Call {
         }
     }
 
-    /// Those through whose eyes a call without an agent looks: the office's for those who run it, else the visitor's own
-    /// and those of its agents.
+    /// The callers whose mail a call without an agent reads: for administrators the realm's, else the visitor's own and its
+    /// agents'.
     pub(super) async fn viewers(
         &self,
         project: &Project,
@@ -358,7 +358,7 @@ impl Call {
         }
     }
 
-    /// Reads the project's books.
+    /// Reads the project's database.
     pub(super) async fn look<T: Send + 'static>(
         &self,
         project: &Project,
@@ -371,7 +371,7 @@ impl Call {
         }
     }
 
-    /// The problem, with the nearest names where somebody was not found.
+    /// The error, with the nearest names where an agent was not found.
     pub(super) async fn explain(&self, project: &Project, caller: &Caller, error: EngineError) -> DoorError {
         let EngineError::Refused(Refusal::NoSuchAgent { agent, .. }) = &error else { return error.into() };
         let caller = caller.clone();

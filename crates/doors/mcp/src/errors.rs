@@ -1,4 +1,4 @@
-//! What went wrong, in words an agent can act on, with a code it can branch on. Refusals are mapped once, here.
+//! Errors of tools: words that an agent can act on, and a code that it can branch on. Refusals are mapped here only.
 
 use posthaste_engine::names::edit_distance;
 use posthaste_engine::{EngineError, Fault, Refusal, RefusalClass};
@@ -51,9 +51,9 @@ impl From<Fault> for DoorError {
         match fault {
             Fault::Poisoned { .. } => Self::new(
                 "READ_ONLY",
-                "the office takes no writes since one failed; what was acknowledged is safe. Tell whoever runs it",
+                "the server takes no writes since one failed; what was acknowledged is safe. Tell the operator",
             ),
-            Fault::Closing => Self::new("CLOSING", "the office is closing; try again in a moment"),
+            Fault::Closing => Self::new("CLOSING", "the server is closing; try again in a moment"),
             Fault::Database { .. }
             | Fault::Lost { .. }
             | Fault::NewerDatabase { .. }
@@ -61,7 +61,7 @@ impl From<Fault> for DoorError {
             | Fault::Locked { .. }
             | Fault::Internal { .. } => {
                 tracing::error!(%fault, "a tool failed");
-                Self::new("OFFICE_FAILED", "the office failed on this call; its log says why")
+                Self::new("OFFICE_FAILED", "the server failed on this call; its log says why")
             }
         }
     }
@@ -86,7 +86,7 @@ impl From<Refusal> for DoorError {
                 format!("'{agent}' takes no mail from you: its contact policy or a block stands in the way")
             }
             Refusal::NoRecipients => {
-                "the message would reach nobody; name at least one registered agent in 'to'".to_owned()
+                "the message has no recipients; name at least one registered agent in 'to'".to_owned()
             }
             Refusal::NoSuchMessage => {
                 "there is no such message in this agent's mail; fetch_inbox lists the ids".to_owned()
@@ -156,7 +156,7 @@ fn class_code(class: RefusalClass) -> &'static str {
     }
 }
 
-/// The problem of a name that no agent has.
+/// The error of a name that no agent has.
 pub(super) fn unknown_agent(name: &str, near: &[&str]) -> DoorError {
     let hint = if near.is_empty() {
         "; register_agent makes one, list_agents shows who is there".to_owned()
@@ -171,7 +171,7 @@ pub(super) fn did_you_mean(near: &[&str]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) }
 }
 
-/// Up to three names that a slip of the pen could have meant, the nearest first.
+/// Up to three names that a misspelled one could have meant, the nearest first.
 pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
     let wanted = typed.to_lowercase();
     let mut found: Vec<(usize, &str)> = names
@@ -179,7 +179,7 @@ pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> 
         .filter_map(|name| {
             let candidate = name.to_lowercase();
             let far = edit_distance(&wanted, &candidate);
-            // A third of the letters, or one being the beginning of the other.
+            // A third of the characters differ at most, or one name begins with the other.
             let near = far <= candidate.chars().count().max(wanted.chars().count()).div_ceil(3)
                 || (wanted.len() > 3 && (candidate.starts_with(&wanted) || wanted.starts_with(&candidate)));
             near.then_some((far, name))
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_of_the_pen_find_their_name() {
+    fn misspelled_names_find_the_nearest() {
         let names = ["BlueLake", "GreenHarbor", "worker_42"];
         for (typed, found) in [
             ("BlueLak", vec!["BlueLake"]),

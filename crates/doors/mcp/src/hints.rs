@@ -15,7 +15,7 @@ impl Effect {
     /// Adds something with every call.
     pub(super) const ADDS: Self =
         Self { read_only: false, destructive: false, idempotent: false, open_world: false };
-    /// Changes nothing. Being seen (`last_active_ts`) does not count.
+    /// Changes nothing; `last_active_ts` does not count.
     pub(super) const READS: Self = Self { read_only: true, ..Self::ADDS };
     /// Sets something; the same call again changes nothing more.
     pub(super) const SETS: Self = Self { idempotent: true, ..Self::ADDS };
@@ -24,7 +24,7 @@ impl Effect {
     /// Adds something with every call, and may take it away again.
     pub(super) const CYCLES: Self = Self { destructive: true, ..Self::ADDS };
 
-    /// Other agents get something from it, and they may be programs of other people on other machines.
+    /// It reaches other agents, which may be programs of other people on other machines.
     pub(super) const fn reaches_agents(self) -> Self {
         Self { open_world: true, ..self }
     }

@@ -1,10 +1,10 @@
-//! Markdown that would run something where it is shown is not taken. Code that merely shows such a thing is.
+//! Refuses Markdown that would run scripts where it is displayed. Code blocks that show such a script are taken.
 
 use pulldown_cmark::{Event, Parser, Tag};
 
 use super::errors::DoorError;
 
-/// What makes a look at the Markdown worth while.
+/// Words without which a body needs no parsing.
 const SUSPECT: [&str; 10] = [
     "<script",
     "<iframe",
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_are_refused_and_talk_of_them_is_not() {
+    fn scripts_are_refused_and_text_about_them_is_not() {
         for bad in [
             "hello <script>alert(1)</script>",
             "<SCRIPT src=x></SCRIPT>",

@@ -18,7 +18,7 @@ struct Prompt {
 const PROMPTS: &[Prompt] = &[
     Prompt {
         name: "start_session",
-        about: "Register with the post office and look at what is waiting",
+        about: "Register with the server and look at what is waiting",
         takes: &[
             ("human_key", "Absolute path of the working directory", true),
             ("task", "What you are about to do", false),

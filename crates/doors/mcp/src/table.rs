@@ -25,7 +25,7 @@ type Answering<'c> = Pin<Box<dyn Future<Output = Result<Answer, DoorError>> + Se
 /// The function behind a tool.
 type Handler = for<'c> fn(&'c Call, Map<String, Value>) -> Answering<'c>;
 
-/// A line of the table as its family writes it down.
+/// A line of the table as its family declares it.
 #[derive(Clone, Copy)]
 pub(super) struct Line {
     pub(super) name: &'static str,
@@ -33,6 +33,8 @@ pub(super) struct Line {
     pub(super) core: bool,
     pub(super) effect: Effect,
     pub(super) schema: fn() -> Published,
+    /// Whether checked arguments fit its struct. They always should.
+    pub(super) reads: fn(Map<String, Value>) -> Result<(), DoorError>,
     pub(super) answer: Handler,
 }
 
@@ -69,6 +71,7 @@ macro_rules! tool {
             core: $core,
             effect: $crate::hints::Effect::$effect$(.$more())*,
             schema: $crate::schema::of::<$arguments>,
+            reads: |checked| $crate::arguments::read::<$arguments>(checked).map(drop),
             answer: |call, checked| Box::pin(async move {
                 $name(call, $crate::arguments::read(checked)?).await
             }),
@@ -135,12 +138,13 @@ pub(super) async fn run(call: &Call, name: &str, given: Map<String, Value>) -> R
 
 #[cfg(test)]
 mod tests {
+    use posthaste_wire::mcp::tools::ListToolsResult;
     use serde_json::json;
 
     use super::*;
 
     fn listed(set: ToolSet) -> usize {
-        let tools: Vec<&ListedTool> = listed(set).map(|tool| &tool.shown).collect();
+        let tools: Vec<&ListedTool> = super::listed(set).map(|tool| &tool.shown).collect();
         json!({ "tools": tools }).to_string().len()
     }
 
@@ -203,6 +207,8 @@ mod tests {
                     panic!("{} with {empty}: {}", tool.line.name, problem.message);
                 });
                 assert_eq!(format!("{filled:?}"), plain, "{} with {empty}", tool.line.name);
+                (tool.line.reads)(filled)
+                    .unwrap_or_else(|error| panic!("{}: {}", tool.line.name, error.message));
             }
         }
     }
@@ -246,6 +252,14 @@ mod tests {
             let hints = &serde_json::to_value(tool.shown.annotations).unwrap();
             hints["readOnlyHint"] == tool.line.effect.read_only && hints["openWorldHint"].is_boolean()
         }));
+    }
+
+    // Every client shows the list to its model. The file is changed together with what it pins, on purpose only.
+    #[test]
+    fn the_list_of_tools_keeps_its_bytes() {
+        let tools = TABLE.iter().map(|tool| &tool.shown).collect();
+        let written = serde_json::to_string(&ListToolsResult::<&ListedTool> { tools }).unwrap();
+        assert_eq!(written, include_str!("tools.golden.json").trim_end());
     }
 
     #[test]

@@ -7,9 +7,9 @@ use futures_util::stream::{self, Stream};
 use posthaste_engine::nouns::{Caller, Event};
 use posthaste_engine::{Feed, Filter, Start, Test};
 
+use super::address::Address;
 use super::call::Call;
 use super::errors::DoorError;
-use super::resources::Address;
 
 /// Events that come within this time of each other count as one change.
 const COALESCE_WITHIN: Duration = Duration::from_millis(20);

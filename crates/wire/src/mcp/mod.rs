@@ -18,6 +18,8 @@ pub use revision::Revision;
 pub mod methods {
     /// The handshake of revisions with sessions.
     pub const INITIALIZE: &str = "initialize";
+    /// The client has read the handshake's result.
+    pub const INITIALIZED: &str = "notifications/initialized";
     /// What the server offers, in revisions without sessions.
     pub const DISCOVER: &str = "server/discover";
     /// A stream of notifications, in revisions without sessions.

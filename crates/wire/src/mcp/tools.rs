@@ -99,6 +99,18 @@ pub struct EmbeddedText<'a> {
     pub text: Cow<'a, str>,
 }
 
+/// A file with its bytes, in the `attachments` of a call.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct SentFile {
+    /// Its name.
+    pub name: String,
+    /// Its media type; the server goes by the name without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Its bytes in base64.
+    pub data: String,
+}
+
 /// The structured content of a tool that answers with a list.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Listed<R> {

@@ -4,6 +4,7 @@ mod airc;
 mod canonical;
 mod ids;
 mod mail;
+mod mcp;
 mod rpc;
 mod signing;
 mod sse;

@@ -144,7 +144,7 @@ async fn request_contact(call: &Call, args: RequestContactArgs) -> Result<Answer
     Ok(Answer::one(&request(call, &project, &caller, wish).await?))
 }
 
-/// Enters an agent that is not there, under the name asked for.
+/// Registers an agent that is not there, under the name asked for.
 pub(super) async fn register_if_missing(
     call: &Call,
     project: &Project,
@@ -193,7 +193,7 @@ pub(super) async fn request(
     let body = format!("{} asks to be your contact. {}", caller.agent, wish.reason.unwrap_or_default());
     let about = format!("Contact request from {}", caller.agent);
     let mut intro = mail::note(&to, &about, body.trim(), true);
-    // The request is there once, however often it is repeated, and so is the message that tells of it.
+    // The request is there once, however often it is repeated, and so is the message that announces it.
     intro.key = other.is_none().then(|| format!("contact:{}:{to}:{asked_at}", caller.agent));
     if let Some(other) = &other {
         let realm = other.realm().clone();

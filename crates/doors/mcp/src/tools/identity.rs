@@ -1,4 +1,4 @@
-//! Projects and the agents in them: who is here, under which name.
+//! Projects and the agents in them.
 
 use posthaste_engine::names::memorable;
 use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller};
@@ -31,7 +31,7 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(deregister_agent(DeregisterAgentArgs), full, ENDS),
 ];
 
-/// Whether the office answers, and its limits.
+/// Whether the server answers, and its limits.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct HealthCheckArgs {}
 
@@ -60,7 +60,7 @@ struct RegisterAgentArgs {
     registration_token: Option<String>,
 }
 
-/// Register a new agent under a name nobody has, near name_hint if given.
+/// Register a new agent under an unused name, near name_hint if given.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct CreateAgentIdentityArgs {
     /// absolute path or slug
@@ -90,7 +90,7 @@ struct WhoisArgs {
     registration_token: Option<String>,
 }
 
-/// Who can be written to in this project, through every door of the office.
+/// Who can be written to in this project, through every door of the server.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ListAgentsArgs {
     /// absolute path or slug
@@ -116,7 +116,7 @@ fn automatic() -> String {
 
 /// The longest name that can be asked for.
 const MAX_NAME_BYTES: usize = 128;
-/// Agents that are looked through for those of a directory: pages, and agents of one.
+/// Agents that are searched for those of a directory: pages, and agents per page.
 const MAX_PAGES: usize = 10;
 const AGENTS_PER_PAGE: usize = 500;
 /// Made-up names that are tried before giving up.

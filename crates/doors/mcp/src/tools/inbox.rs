@@ -1,4 +1,4 @@
-//! Reading mail. Fetching never consumes; unread is one truth for every door.
+//! Reading mail. Fetching never consumes; all doors share what is read.
 
 use posthaste_engine::nouns::{Caller, Priority, Seq};
 use posthaste_engine::verbs::deliveries::MarkRead;

@@ -1,4 +1,4 @@
-//! Writing: a message, and an answer to one.
+//! Sending a message and replying to one.
 
 use posthaste_engine::nouns::{Address, Caller, ConversationId, MessageId, Priority, RecipientKind};
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage, SendReceipt};
@@ -91,7 +91,7 @@ fn reply_prefix() -> String {
     "Re:".to_owned()
 }
 
-/// How pressing a message is.
+// How pressing a message is. Not a doc comment, which would be published.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Importance {
@@ -115,7 +115,7 @@ impl From<Importance> for Priority {
 
 /// The longest subject, in characters; the rest is cut off.
 const MAX_SUBJECT_CHARS: usize = 200;
-/// What conversations opened by a thread's name are for.
+/// The kind of conversations that are opened by a thread's name.
 pub(in super::super) const THREAD: &str = "thread";
 
 async fn send_message(call: &Call, args: SendMessageArgs) -> Result<Answer, DoorError> {
@@ -170,7 +170,7 @@ async fn reply_message(call: &Call, args: ReplyMessageArgs) -> Result<Answer, Do
     send.subject = Some(subject(&about));
     (send.priority, send.ack_required) = (message.priority, message.ack_required);
     send.in_reply_to = Some(message.id);
-    // A number can be guessed and taken by another agent before the reply; what is said under it is for its parties all the same.
+    // A number can be guessed and taken by another agent before the reply; the reply still reaches its parties only.
     let thread = message.conversation.as_ref().map_or_else(|| message.seq.to_string(), ToString::to_string);
     send.within = Some(in_thread(&thread)?);
     let (topic, _) = to_wire::extras(message);
@@ -275,7 +275,7 @@ pub(in super::super) fn note(
     send
 }
 
-/// The lasting id of the message with that number in an agent's mail.
+/// The id of the message with that number in an agent's mail.
 pub(in super::super) async fn id_of(
     call: &Call,
     project: &Project,

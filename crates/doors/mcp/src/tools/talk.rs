@@ -29,7 +29,7 @@ pub(in super::super) const LINES: &[Line] = &[
     tool!(close_conversation(CloseConversationArgs), full, ENDS),
 ];
 
-/// Open a conversation with participants; all doors of the office can join in.
+/// Open a conversation with participants; all doors of the server can join in.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct OpenConversationArgs {
     /// absolute path or slug
@@ -89,7 +89,7 @@ struct ListTurnsArgs {
     registration_token: Option<String>,
 }
 
-/// End a conversation for everybody.
+/// End a conversation for all participants.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct CloseConversationArgs {
     /// absolute path or slug

@@ -1,4 +1,4 @@
-//! Tasks by their own names: requests and responses, interrupts, broadcasts, and the end of a task.
+//! Tasks and their messages: requests and responses, interrupts, broadcasts, and the end of a task.
 
 use posthaste_engine::nouns::{
     Address, AgentId, Audience, Caller, ConversationId, MessageId, Priority, TaskId, TaskStatus,
@@ -93,7 +93,7 @@ struct SendBroadcastArgs {
     registration_token: Option<String>,
 }
 
-/// End a task with its result; those who took part are told.
+/// End a task with its result; its participants are told.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TaskCompleteArgs {
     /// absolute path or slug

@@ -83,7 +83,7 @@ async fn search_messages(call: &Call, args: SearchMessagesArgs) -> Result<Answer
     });
     let hits = match found.await {
         Ok(hits) => hits,
-        // A query that cannot be read finds nothing; agents try all sorts of things.
+        // A query that cannot be read finds nothing; agents try many forms.
         Err(EngineError::Refused(Refusal::BadQuery { .. })) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
@@ -229,7 +229,7 @@ fn collect(
     if let Some(first) = root.and_then(|root| view.message_at(viewer, root).ok()) {
         found.insert(first.message.seq, first);
     }
-    // The latest count most, so the earliest give way.
+    // The latest are kept.
     let page = view.latest_correspondence(viewer, conversation, MAX_MESSAGES)?;
     found.extend(page.items.into_iter().map(|tracked| (tracked.message.seq, tracked)));
     while found.len() > MAX_MESSAGES {

@@ -1,4 +1,4 @@
-//! Waiting for mail instead of asking again and again.
+//! Waiting for mail instead of polling.
 
 use std::time::{Duration, Instant};
 

@@ -23,8 +23,8 @@ pub use mail::{
     SummaryAggregate, ThreadAnswer, ThreadMessages, ThreadSummaries, ThreadSummary, TrackedMessage, Waited,
 };
 pub use overview::{
-    Capabilities, Environment, EnvironmentLimits, Locks, LocksSummary, Metrics, RecentEvent, RecentEvents,
-    ToolDirectory, ToolRow, ToolSchemas,
+    Capabilities, Environment, EnvironmentLimits, Liveness, Locks, LocksSummary, Metrics, RecentEvent,
+    RecentEvents, ToolDirectory, ToolRow, ToolSchemas,
 };
 pub use reservations::{
     Conflicts, ConflictsByPath, ForcedRelease, GrantedReservation, Holder, Released, RenewedReservation,

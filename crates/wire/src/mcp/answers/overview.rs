@@ -3,6 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// `/health/liveness` and `/health/readiness`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Liveness {
+    pub status: String,
+}
+
 /// `resource://config/environment`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Environment {
