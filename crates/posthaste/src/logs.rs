@@ -77,8 +77,8 @@ mod tests {
             ("trace", "posthaste=trace,warn"),
             ("error", "posthaste=error,error"),
             ("off", "posthaste=off,off"),
-            ("info,rmcp=debug", "posthaste=info,rmcp=debug,warn"),
-            ("rmcp=info", "rmcp=info"),
+            ("info,hyper=debug", "posthaste=info,hyper=debug,warn"),
+            ("hyper=info", "hyper=info"),
         ] {
             assert_eq!(parse_filter(given).unwrap().to_string(), meant, "{given}");
         }

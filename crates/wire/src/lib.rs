@@ -10,6 +10,7 @@
 //! - [`mail`]: MAIL messages, interswarm messages, request bodies, tools and reserved names.
 //! - [`model`]: chat completions of language models.
 //! - [`map`]: MAP addresses, event names, filters, error codes and event ids.
+//! - [`mcp`]: MCP requests, results, notifications and headers, and what the mail tools answer.
 //! - [`rpc`]: JSON-RPC 2.0 frames, messages and responses.
 //! - [`sse`]: server-sent events, writer and parser.
 //!
@@ -28,6 +29,7 @@ pub mod ids;
 pub mod mail;
 pub mod map;
 pub mod model;
+pub mod mcp;
 pub mod rpc;
 pub mod signing;
 pub mod sse;

@@ -1,135 +1,111 @@
 //! What a tool answers, in the two forms that clients read: a text block and structured content.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
 
-use super::errors::Problem;
+use posthaste_wire::mcp::tools::{CallResult, Content, EmbeddedText, Listed};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 
-/// The answer of a tool.
+use super::errors::DoorError;
+
+/// The answer of a tool, as JSON.
 #[derive(Clone, Debug)]
-pub(super) enum Answer {
-    /// One object.
-    One(Value),
-    /// A list; the text block is the bare list. An empty list is also said in this sentence.
-    List(Vec<Value>, &'static str),
-    /// A list whose text block has the same form as the structured content.
-    Wrapped(Vec<Value>),
-}
-
-impl From<Value> for Answer {
-    fn from(value: Value) -> Self {
-        Self::One(value)
-    }
+pub(super) struct Answer {
+    text: Cow<'static, str>,
+    structured: Box<RawValue>,
+    /// What is said in words beside the text.
+    words: Option<&'static str>,
 }
 
 /// The address of the block that says in words that a list is empty. Programs parse the text block as JSON, so the words
 /// cannot be there; models read all blocks.
-pub(super) const EMPTY: &str = "posthaste://empty";
+const EMPTY: &str = "posthaste://empty";
 
-/// The content blocks and the structured content.
-pub(super) struct Forms {
-    pub(super) text: String,
-    /// What is said in words beside the text.
-    pub(super) words: Option<&'static str>,
-    pub(super) structured: Value,
-    pub(super) is_error: bool,
+impl From<serde_json::Value> for Answer {
+    fn from(value: serde_json::Value) -> Self {
+        Self::one(&value)
+    }
 }
 
 impl Answer {
-    pub(super) fn forms(self) -> Forms {
-        match self {
-            Self::One(value) => {
-                Forms { text: value.to_string(), words: None, structured: value, is_error: false }
+    /// One object.
+    pub(super) fn one<T: Serialize>(value: &T) -> Self {
+        let structured = raw(value);
+        Self { text: structured.get().to_owned().into(), structured, words: None }
+    }
+
+    /// A list; the text block is the bare list. An empty list is also said in the sentence `none`.
+    pub(super) fn list<T: Serialize>(rows: &[T], none: &'static str) -> Self {
+        let result = raw(rows);
+        let text = result.get().to_owned().into();
+        Self { text, structured: raw(&Listed { result }), words: rows.is_empty().then_some(none) }
+    }
+
+    /// A list whose text block has the same form as the structured content.
+    pub(super) fn wrapped<T: Serialize>(rows: Vec<T>) -> Self {
+        Self::one(&Listed { result: rows })
+    }
+}
+
+/// The result of a call: the answer, or what went wrong.
+pub(super) fn result(tool: &str, ran: Result<Answer, DoorError>) -> CallResult<'static> {
+    match ran {
+        Ok(Answer { text, structured, words }) => {
+            let resource = words.map(|words| Content::Resource {
+                resource: EmbeddedText {
+                    uri: EMPTY.into(),
+                    mime_type: "text/plain".into(),
+                    text: words.into(),
+                },
+            });
+            let content = [Content::Text { text }].into_iter().chain(resource).collect();
+            CallResult { content, structured_content: structured, is_error: false }
+        }
+        Err(error) => {
+            let text = format!("Error calling tool '{tool}': {}", error.message);
+            let structured_content = raw(&error.to_wire());
+            CallResult {
+                content: vec![Content::Text { text: text.into() }],
+                structured_content,
+                is_error: true,
             }
-            Self::List(rows, none) => {
-                let words = rows.is_empty().then_some(none);
-                let rows = Value::Array(rows);
-                Forms {
-                    text: rows.to_string(),
-                    words,
-                    structured: json!({ "result": rows }),
-                    is_error: false,
-                }
-            }
-            Self::Wrapped(rows) => Self::One(json!({ "result": rows })).forms(),
         }
     }
-
-    /// The result of `tools/call` as text. What both forms have in common is spelled once.
-    pub(super) fn write(&self) -> String {
-        match self {
-            Self::One(value) => {
-                let text = value.to_string();
-                write(&text, None, &text, false)
-            }
-            Self::List(rows, none) => {
-                let (text, words) = (spelled(rows), rows.is_empty().then_some(*none));
-                write(&text, words, &format!(r#"{{"result":{text}}}"#), false)
-            }
-            Self::Wrapped(rows) => {
-                let text = format!(r#"{{"result":{}}}"#, spelled(rows));
-                write(&text, None, &text, false)
-            }
-        }
-    }
 }
 
-/// An answer that says what went wrong.
-pub(super) fn failure(tool: &str, problem: &Problem) -> Forms {
-    let text = format!("Error calling tool '{tool}': {}", problem.message);
-    Forms { text, words: None, structured: problem.value(), is_error: true }
-}
-
-/// The same as text.
-pub(super) fn write_failure(tool: &str, problem: &Problem) -> String {
-    let Forms { text, words, structured, is_error } = failure(tool, problem);
-    write(&text, words, &structured.to_string(), is_error)
-}
-
-fn write(text: &str, words: Option<&str>, structured: &str, is_error: bool) -> String {
-    // Quotes are escaped in the text block.
-    let room = structured.len() + text.len() + text.len() / 8 + 96;
-    let mut out = String::with_capacity(room);
-    out.push_str(r#"{"content":[{"type":"text","text":"#);
-    out.push_str(&spelled(text));
-    out.push('}');
-    if let Some(words) = words {
-        let block = json!({ "type": "resource", "resource": { "uri": EMPTY, "mimeType": "text/plain", "text": words } });
-        out.push(',');
-        out.push_str(&block.to_string());
-    }
-    out.push_str(r#"],"structuredContent":"#);
-    out.push_str(structured);
-    out.push_str(if is_error { r#","isError":true}"# } else { r#","isError":false}"# });
-    out
-}
-
-/// Texts and values are always writable as JSON.
-fn spelled<T: serde::Serialize + ?Sized>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+/// Wire types are always writable as JSON.
+fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
+    to_raw_value(value).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::dispatch;
     use super::*;
 
-    /// What is written directly has the forms that rmcp is given.
     #[test]
-    fn both_ways_give_the_same_forms() {
+    fn answers_have_a_text_and_a_structured_form() {
         let row = json!({ "b": "a \"quoted\" word\n", "a": [1, null, "ü"] });
         let rows = vec![row.clone(), json!({})];
-        for answer in [
-            Answer::One(row.clone()),
-            Answer::List(Vec::new(), "nothing \"here\""),
-            Answer::List(rows.clone(), "nothing here"),
-            Answer::Wrapped(rows),
-            Answer::Wrapped(Vec::new()),
+        let none: [Value; 0] = [];
+        for (answer, text, structured, words) in [
+            (Answer::one(&row), row.clone(), row.clone(), None),
+            (
+                Answer::list(&none, "nothing \"here\""),
+                json!([]),
+                json!({ "result": [] }),
+                Some("nothing \"here\""),
+            ),
+            (Answer::list(&rows, "nothing here"), json!(rows), json!({ "result": rows }), None),
+            (Answer::wrapped(rows.clone()), json!({ "result": rows }), json!({ "result": rows }), None),
         ] {
-            let written: Value = serde_json::from_str(&answer.write()).unwrap();
-            let forms = answer.forms();
-            assert_eq!(written["structuredContent"], forms.structured);
-            assert_eq!(written["content"][0], json!({ "type": "text", "text": forms.text }));
-            assert_eq!(written["content"][1]["resource"]["text"].as_str(), forms.words);
-            assert_eq!(written["isError"], forms.is_error);
+            let written: Value = serde_json::from_str(&dispatch::text(&result("tool", Ok(answer)))).unwrap();
+            assert_eq!(written["structuredContent"], structured);
+            assert_eq!(written["content"][0], json!({ "type": "text", "text": text.to_string() }));
+            assert_eq!(written["content"][1]["resource"]["text"].as_str(), words);
+            assert_eq!(written["isError"], false);
         }
     }
 }

@@ -5,11 +5,11 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use posthaste_engine::nouns::Caller;
+use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use super::args::Args;
 use super::call::Call;
-use super::errors::Problem;
+use super::errors::DoorError;
 use posthaste_host::attachments::{self, AttachError, Carrier, Incoming};
 pub(super) use posthaste_host::attachments::{MOST_BYTES, MOST_FILES};
 use posthaste_host::projects::Project;
@@ -17,18 +17,23 @@ use posthaste_host::projects::Project;
 /// The files that a call gives for one message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Given {
-    paths: Vec<String>,
-    sent: Vec<Map<String, Value>>,
+    pub(super) paths: Vec<String>,
+    /// Objects like [`SentFile`], checked when they are kept.
+    pub(super) sent: Vec<Map<String, Value>>,
 }
 
-impl Given {
-    pub(super) fn of(args: &Args) -> Self {
-        Self { paths: args.texts("attachment_paths"), sent: args.objects("attachments") }
-    }
+/// A file with its bytes, as the schema of a tool shows it.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "describes what is read member by member, so that errors name the file")]
+pub(super) struct SentFile {
+    name: String,
+    media_type: Option<String>,
+    /// base64
+    data: String,
 }
 
 /// Copies the files that a message is to carry and says how it refers to them.
-pub(super) async fn keep(call: &Call, project: &Project, given: &Given) -> Result<Vec<Value>, Problem> {
+pub(super) async fn keep(call: &Call, project: &Project, given: &Given) -> Result<Vec<Value>, DoorError> {
     if given.paths.is_empty() && given.sent.is_empty() {
         return Ok(Vec::new());
     }
@@ -41,11 +46,11 @@ pub(super) async fn keep(call: &Call, project: &Project, given: &Given) -> Resul
     for path in &given.paths {
         files.push(from_tree(call, project, path).await?);
     }
-    attachments::keep(call.shared.attachments(), &project.engine, files).await.map_err(problem)
+    attachments::keep(call.door.attachments(), &project.engine, files).await.map_err(problem)
 }
 
 /// A file of a work tree that the operator named, for callers of the default realm on this machine.
-async fn from_tree(call: &Call, project: &Project, path: &str) -> Result<Incoming, Problem> {
+async fn from_tree(call: &Call, project: &Project, path: &str) -> Result<Incoming, DoorError> {
     let refused = |why: &str| problem(AttachError::refused(path, why));
     if !call.visitor.local || !(call.at_default() || call.runs_office()) {
         let why = "attachment_paths works for agents of the default realm on the server's machine; send the bytes \
@@ -53,7 +58,7 @@ async fn from_tree(call: &Call, project: &Project, path: &str) -> Result<Incomin
         return Err(refused(why));
     }
     let (base, given) = (project.human_key.clone(), path.to_owned());
-    let read = call.shared.look_in_trees(move |trees| trees.read(&base, &given, MOST_BYTES)).await;
+    let read = call.door.look_in_trees(move |trees| trees.read(&base, &given, MOST_BYTES)).await;
     let bytes = match read {
         Some(Ok(bytes)) => bytes,
         Some(Err(error)) => return Err(refused(&error.to_string())),
@@ -71,13 +76,13 @@ pub(super) async fn fetch(
     viewers: Vec<Caller>,
     message: i64,
     hash: &str,
-) -> Result<(String, String), Problem> {
+) -> Result<(String, String), DoorError> {
     let found = attachments::fetch(&project.engine, viewers, Carrier::Seq(message), hash).await;
     let (file, bytes) = found.map_err(problem)?;
     Ok((file.media_type, STANDARD.encode(bytes)))
 }
 
-fn problem(error: AttachError) -> Problem {
+fn problem(error: AttachError) -> DoorError {
     let word = match error {
         AttachError::TooMany => "TOO_MANY",
         AttachError::Refused { .. } => "ATTACHMENT_REFUSED",
@@ -85,5 +90,5 @@ fn problem(error: AttachError) -> Problem {
         AttachError::Failed => "OFFICE_FAILED",
         AttachError::Engine(error) => return error.into(),
     };
-    Problem::new(word, error.to_string())
+    DoorError::new(word, error.to_string())
 }

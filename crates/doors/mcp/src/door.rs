@@ -1,10 +1,10 @@
-//! The door's state: the host, the sessions that rmcp keeps, and which agent a token registered last.
+//! The door's state: the host, the sessions, and which agent a token registered last.
 
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 
 use axum::extract::FromRef;
-use posthaste_host::{Host, WeakHost};
+use posthaste_host::Host;
 
 use super::call::Holders;
 use super::sessions::Sessions;
@@ -38,42 +38,25 @@ pub struct Options {
     pub trust_local: bool,
 }
 
-/// Handed to every request and session. Cheap to clone.
+/// Handed to every request. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Door {
     host: Host,
     state: Arc<State>,
 }
 
-/// A handle that keeps neither the door nor the host: the door's sessions have one, and the door has them.
-#[derive(Clone, Debug)]
-pub(super) struct WeakDoor {
-    host: WeakHost,
-    state: Weak<State>,
-}
-
 #[derive(Debug)]
 struct State {
     options: Options,
-    sessions: OnceLock<Sessions>,
+    sessions: Sessions,
     holders: Holders,
-}
-
-impl WeakDoor {
-    pub(super) fn upgrade(&self) -> Option<Door> {
-        Some(Door { host: self.host.upgrade()?, state: self.state.upgrade()? })
-    }
 }
 
 impl Door {
     /// A door without sessions yet.
     pub fn new(host: Host, options: Options) -> Self {
-        let state = State { options, sessions: OnceLock::new(), holders: Holders::default() };
+        let state = State { options, sessions: Sessions::default(), holders: Holders::default() };
         Self { host, state: Arc::new(state) }
-    }
-
-    pub(super) fn downgrade(&self) -> WeakDoor {
-        WeakDoor { host: self.host.downgrade(), state: Arc::downgrade(&self.state) }
     }
 
     pub(super) fn tool_set(&self) -> ToolSet {
@@ -89,7 +72,7 @@ impl Door {
     }
 
     pub(super) fn sessions(&self) -> &Sessions {
-        self.state.sessions.get_or_init(|| Sessions::new(self))
+        &self.state.sessions
     }
 }
 

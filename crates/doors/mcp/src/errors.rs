@@ -1,25 +1,26 @@
-//! What went wrong, in words an agent can act on, with a code it can branch on. Refusals are mapped once, here.
+//! Errors of tools: words that an agent can act on, and a code that it can branch on. Refusals are mapped here only.
 
 use posthaste_engine::names::edit_distance;
 use posthaste_engine::{EngineError, Fault, Refusal, RefusalClass};
-use serde_json::{Value, json};
+use posthaste_wire::mcp::errors::{NearestNames, ToolError, ToolFailure};
 
 /// Why a tool did not do what was asked.
 #[derive(Clone, Debug)]
-pub(super) struct Problem {
+pub(super) struct DoorError {
     pub(super) code: &'static str,
     pub(super) message: String,
-    /// Whatever else helps.
-    pub(super) data: Option<Value>,
+    /// Names that may have been meant.
+    nearest: Option<Vec<String>>,
 }
 
-impl Problem {
+impl DoorError {
     pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None }
+        Self { code, message: message.into(), nearest: None }
     }
 
-    pub(super) fn with(mut self, data: Value) -> Self {
-        self.data = Some(data);
+    /// Adds the names that may have been meant.
+    pub(super) fn with_nearest(mut self, names: &[&str]) -> Self {
+        self.nearest = Some(names.iter().map(|name| (*name).to_owned()).collect());
         self
     }
 
@@ -28,17 +29,14 @@ impl Problem {
         self.code.ends_with("_NOT_FOUND")
     }
 
-    /// As a member of the structured part of the answer.
-    pub(super) fn value(&self) -> Value {
-        let mut value = json!({ "code": self.code, "message": self.message });
-        if let Some(data) = &self.data {
-            value["data"] = data.clone();
-        }
-        json!({ "error": value })
+    /// The structured part of the answer.
+    pub(super) fn to_wire(&self) -> ToolFailure {
+        let data = self.nearest.clone().map(|nearest| NearestNames { nearest });
+        ToolFailure { error: ToolError { code: self.code.to_owned(), message: self.message.clone(), data } }
     }
 }
 
-impl From<EngineError> for Problem {
+impl From<EngineError> for DoorError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Refused(refusal) => refusal.into(),
@@ -47,15 +45,15 @@ impl From<EngineError> for Problem {
     }
 }
 
-impl From<Fault> for Problem {
+impl From<Fault> for DoorError {
     fn from(fault: Fault) -> Self {
         // The cause is in the log; the caller is told what it can do.
         match fault {
             Fault::Poisoned { .. } => Self::new(
                 "READ_ONLY",
-                "the office takes no writes since one failed; what was acknowledged is safe. Tell whoever runs it",
+                "the server takes no writes since one failed; what was acknowledged is safe. Tell the operator",
             ),
-            Fault::Closing => Self::new("CLOSING", "the office is closing; try again in a moment"),
+            Fault::Closing => Self::new("CLOSING", "the server is closing; try again in a moment"),
             Fault::Database { .. }
             | Fault::Lost { .. }
             | Fault::NewerDatabase { .. }
@@ -63,13 +61,13 @@ impl From<Fault> for Problem {
             | Fault::Locked { .. }
             | Fault::Internal { .. } => {
                 tracing::error!(%fault, "a tool failed");
-                Self::new("OFFICE_FAILED", "the office failed on this call; its log says why")
+                Self::new("OFFICE_FAILED", "the server failed on this call; its log says why")
             }
         }
     }
 }
 
-impl From<Refusal> for Problem {
+impl From<Refusal> for DoorError {
     fn from(refusal: Refusal) -> Self {
         let code = named_code(&refusal).unwrap_or_else(|| class_code(refusal.class()));
         let message = match &refusal {
@@ -88,7 +86,7 @@ impl From<Refusal> for Problem {
                 format!("'{agent}' takes no mail from you: its contact policy or a block stands in the way")
             }
             Refusal::NoRecipients => {
-                "the message would reach nobody; name at least one registered agent in 'to'".to_owned()
+                "the message has no recipients; name at least one registered agent in 'to'".to_owned()
             }
             Refusal::NoSuchMessage => {
                 "there is no such message in this agent's mail; fetch_inbox lists the ids".to_owned()
@@ -158,15 +156,14 @@ fn class_code(class: RefusalClass) -> &'static str {
     }
 }
 
-/// The problem of a name that no agent has.
-pub(super) fn unknown_agent(name: &str, near: &[&str]) -> Problem {
+/// The error of a name that no agent has.
+pub(super) fn unknown_agent(name: &str, near: &[&str]) -> DoorError {
     let hint = if near.is_empty() {
         "; register_agent makes one, list_agents shows who is there".to_owned()
     } else {
         did_you_mean(near)
     };
-    Problem::new("AGENT_NOT_FOUND", format!("agent '{name}' not found{hint}"))
-        .with(json!({ "nearest": near }))
+    DoorError::new("AGENT_NOT_FOUND", format!("agent '{name}' not found{hint}")).with_nearest(near)
 }
 
 /// `; did you mean a, b?`, or nothing.
@@ -174,7 +171,7 @@ pub(super) fn did_you_mean(near: &[&str]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) }
 }
 
-/// Up to three names that a slip of the pen could have meant, the nearest first.
+/// Up to three names that a misspelled one could have meant, the nearest first.
 pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
     let wanted = typed.to_lowercase();
     let mut found: Vec<(usize, &str)> = names
@@ -182,7 +179,7 @@ pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> 
         .filter_map(|name| {
             let candidate = name.to_lowercase();
             let far = edit_distance(&wanted, &candidate);
-            // A third of the letters, or one being the beginning of the other.
+            // A third of the characters differ at most, or one name begins with the other.
             let near = far <= candidate.chars().count().max(wanted.chars().count()).div_ceil(3)
                 || (wanted.len() > 3 && (candidate.starts_with(&wanted) || wanted.starts_with(&candidate)));
             near.then_some((far, name))
@@ -195,7 +192,7 @@ pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> 
 
 /// What the door answers to a refusal, as one line, for the test that pins the answers of all doors.
 pub fn refused(refusal: Refusal) -> String {
-    Problem::from(EngineError::from(refusal)).value()["error"].to_string()
+    super::dispatch::text(&DoorError::from(EngineError::from(refusal)).to_wire().error)
 }
 
 #[cfg(test)]
@@ -203,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_of_the_pen_find_their_name() {
+    fn misspelled_names_find_the_nearest() {
         let names = ["BlueLake", "GreenHarbor", "worker_42"];
         for (typed, found) in [
             ("BlueLak", vec!["BlueLake"]),

@@ -1,6 +1,6 @@
 //! What a tool does to the world, as `annotations` in `tools/list`: clients decide by it whether to ask their user first.
 
-use serde_json::{Value, json};
+use posthaste_wire::mcp::tools::ToolAnnotations;
 
 /// The effect of a tool: what may happen with any arguments, not only with the defaults.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ impl Effect {
     /// Adds something with every call.
     pub(super) const ADDS: Self =
         Self { read_only: false, destructive: false, idempotent: false, open_world: false };
-    /// Changes nothing. Being seen (`last_active_ts`) does not count.
+    /// Changes nothing; `last_active_ts` does not count.
     pub(super) const READS: Self = Self { read_only: true, ..Self::ADDS };
     /// Sets something; the same call again changes nothing more.
     pub(super) const SETS: Self = Self { idempotent: true, ..Self::ADDS };
@@ -24,19 +24,18 @@ impl Effect {
     /// Adds something with every call, and may take it away again.
     pub(super) const CYCLES: Self = Self { destructive: true, ..Self::ADDS };
 
-    /// Other agents get something from it, and they may be programs of other people on other machines.
+    /// It reaches other agents, which may be programs of other people on other machines.
     pub(super) const fn reaches_agents(self) -> Self {
         Self { open_world: true, ..self }
     }
 
     /// As `tools/list` shows it. For a tool that only reads, two of the hints mean nothing.
-    pub(super) fn shown(self) -> Value {
-        let mut hints = json!({ "readOnlyHint": self.read_only });
-        if !self.read_only {
-            hints["destructiveHint"] = self.destructive.into();
-            hints["idempotentHint"] = self.idempotent.into();
+    pub(super) fn to_wire(self) -> ToolAnnotations {
+        ToolAnnotations {
+            read_only_hint: self.read_only,
+            destructive_hint: (!self.read_only).then_some(self.destructive),
+            idempotent_hint: (!self.read_only).then_some(self.idempotent),
+            open_world_hint: self.open_world,
         }
-        hints["openWorldHint"] = self.open_world.into();
-        hints
     }
 }

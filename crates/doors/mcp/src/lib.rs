@@ -1,24 +1,28 @@
-//! The MCP door: coding agents. Streamable HTTP at `/mcp` and `/api`, with rmcp; one table of tools. `posthaste mcp` relays
-//! standard input and output to it.
+//! The MCP door: coding agents. Streamable HTTP at `/mcp` and `/api`; one dispatcher, one table of tools. `posthaste mcp`
+//! relays standard input and output to it.
 //!
-//! Plain calls (the bulk of the traffic, and everything that hooks send with curl) are answered by `http.rs` itself,
-//! statelessly, in JSON. Whatever needs a session, a stream or a newer revision's rules goes through rmcp.
+//! `http.rs` authenticates and routes, `sessionless.rs` adds the rules of revisions without sessions, `dispatch.rs` answers.
+//! Plain calls need no session. `sessions.rs` keeps the sessions of clients that open one; `streams.rs` writes event streams.
 
+mod address;
 mod answer;
-mod args;
+mod arguments;
 mod attachments;
 mod call;
+mod dispatch;
 mod door;
 mod errors;
+mod headers;
 mod hints;
 mod http;
 mod markdown;
-mod parameters;
+mod meta;
 mod prompts;
 mod resources;
-mod rpc;
-mod service;
+mod schema;
+mod sessionless;
 mod sessions;
+mod streams;
 mod table;
 mod to_wire;
 mod tools;
@@ -35,6 +39,7 @@ use axum::routing::{any, get};
 pub use door::{Door, Options, ToolSet};
 use posthaste_host::http::errors::answer;
 use posthaste_host::no_oauth;
+use posthaste_wire::mcp::answers::Liveness;
 
 /// Every path of the door.
 pub fn router(door: Door) -> Router {
@@ -43,7 +48,7 @@ pub fn router(door: Door) -> Router {
         router = router.route(path, any(http::answer));
     }
     router
-        .route("/health/liveness", get(async || axum::Json(serde_json::json!({ "status": "alive" }))))
+        .route("/health/liveness", get(async || axum::Json(Liveness { status: "alive".into() })))
         .route("/health/readiness", get(readiness))
         .route("/.well-known/oauth-authorization-server", get(no_metadata))
         .route("/.well-known/oauth-authorization-server/{*rest}", get(no_metadata))
@@ -52,9 +57,9 @@ pub fn router(door: Door) -> Router {
         .with_state(door)
 }
 
-async fn readiness(axum::extract::State(shared): axum::extract::State<Door>) -> axum::response::Response {
-    match shared.check_health().await.problem {
-        None => axum::Json(serde_json::json!({ "status": "ready" })).into_response(),
+async fn readiness(axum::extract::State(door): axum::extract::State<Door>) -> axum::response::Response {
+    match door.check_health().await.problem {
+        None => axum::Json(Liveness { status: "ready".into() }).into_response(),
         Some(problem) => answer(StatusCode::SERVICE_UNAVAILABLE, "unhealthy", &problem),
     }
 }
@@ -69,5 +74,6 @@ async fn no_metadata() -> axum::response::Response {
 pub fn read_arguments(tool: &str, given: &str) -> Option<bool> {
     let tool = table::find(tool)?;
     let given = serde_json::from_str(given).ok()?;
-    Some(args::Args::check(&tool.specs, given).is_ok())
+    let checked = arguments::check(&tool.shown.input_schema, given);
+    Some(checked.and_then(tool.line.reads).is_ok())
 }

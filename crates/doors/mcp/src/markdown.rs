@@ -1,10 +1,10 @@
-//! Markdown that would run something where it is shown is not taken. Code that merely shows such a thing is.
+//! Refuses Markdown that would run scripts where it is displayed. Code blocks that show such a script are taken.
 
 use pulldown_cmark::{Event, Parser, Tag};
 
-use super::errors::Problem;
+use super::errors::DoorError;
 
-/// What makes a look at the Markdown worth while.
+/// Words without which a body needs no parsing.
 const SUSPECT: [&str; 10] = [
     "<script",
     "<iframe",
@@ -19,7 +19,7 @@ const SUSPECT: [&str; 10] = [
 ];
 
 /// Refuses a body with scripts outside of code.
-pub(super) fn check(body: &str) -> Result<(), Problem> {
+pub(super) fn check(body: &str) -> Result<(), DoorError> {
     let lower = body.to_ascii_lowercase();
     let handler = has_handler(&lower);
     if !handler && !SUSPECT.iter().any(|word| lower.contains(word)) {
@@ -40,7 +40,7 @@ pub(super) fn check(body: &str) -> Result<(), Problem> {
             _ => false,
         };
         if bad {
-            return Err(Problem::new(
+            return Err(DoorError::new(
                 "UNSAFE_MARKDOWN",
                 "body_md holds a script, a frame, an event handler or a javascript: link. \
                  To show such code, put it between backticks or into a fenced block; else leave it out",
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_are_refused_and_talk_of_them_is_not() {
+    fn scripts_are_refused_and_text_about_them_is_not() {
         for bad in [
             "hello <script>alert(1)</script>",
             "<SCRIPT src=x></SCRIPT>",

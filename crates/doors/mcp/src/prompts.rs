@@ -1,27 +1,24 @@
 //! Prompts that a client can offer its user: how to begin, how to hand over, how to clear the inbox.
 
-use serde_json::{Map, Value, json};
+use posthaste_wire::mcp::prompts::{
+    Prompt as ListedPrompt, PromptArgument, PromptMessage, PromptResult, PromptText, Role,
+};
+use serde_json::{Map, Value};
 
-use super::errors::{Problem, did_you_mean, nearest};
+use super::errors::{DoorError, did_you_mean, nearest};
 
 /// A prompt and what it takes: name, meaning, whether it is needed.
-pub(super) struct Prompt {
-    pub(super) name: &'static str,
-    pub(super) about: &'static str,
-    pub(super) takes: &'static [(&'static str, &'static str, bool)],
+struct Prompt {
+    name: &'static str,
+    about: &'static str,
+    takes: &'static [(&'static str, &'static str, bool)],
     text: &'static str,
 }
 
-/// A prompt with its blanks filled in.
-pub(super) struct Made {
-    pub(super) about: &'static str,
-    pub(super) text: String,
-}
-
-pub(super) const PROMPTS: &[Prompt] = &[
+const PROMPTS: &[Prompt] = &[
     Prompt {
         name: "start_session",
-        about: "Register with the post office and look at what is waiting",
+        about: "Register with the server and look at what is waiting",
         takes: &[
             ("human_key", "Absolute path of the working directory", true),
             ("task", "What you are about to do", false),
@@ -61,24 +58,26 @@ pub(super) const PROMPTS: &[Prompt] = &[
     },
 ];
 
-pub(super) fn listed() -> Vec<Value> {
-    let row = |prompt: &Prompt| {
-        let takes: Vec<Value> = prompt
-            .takes
-            .iter()
-            .map(
-                |(name, about, required)| json!({ "name": name, "description": about, "required": required }),
-            )
-            .collect();
-        json!({ "name": prompt.name, "description": prompt.about, "arguments": takes })
+/// All prompts.
+pub(super) fn listed() -> Vec<ListedPrompt> {
+    let argument = |(name, about, required): &(&str, &str, bool)| PromptArgument {
+        name: (*name).to_owned(),
+        description: (*about).to_owned(),
+        required: *required,
+    };
+    let row = |prompt: &Prompt| ListedPrompt {
+        name: prompt.name.to_owned(),
+        description: prompt.about.to_owned(),
+        arguments: prompt.takes.iter().map(argument).collect(),
     };
     PROMPTS.iter().map(row).collect()
 }
 
-pub(super) fn make(name: &str, given: &Map<String, Value>) -> Result<Made, Problem> {
+/// A prompt with its blanks filled in.
+pub(super) fn fill_in(name: &str, given: &Map<String, Value>) -> Result<PromptResult, DoorError> {
     let Some(prompt) = PROMPTS.iter().find(|prompt| prompt.name == name) else {
         let near = nearest(name, PROMPTS.iter().map(|prompt| prompt.name));
-        return Err(Problem::new(
+        return Err(DoorError::new(
             "PROMPT_NOT_FOUND",
             format!("there is no prompt '{name}'{}", did_you_mean(&near)),
         ));
@@ -89,25 +88,29 @@ pub(super) fn make(name: &str, given: &Map<String, Value>) -> Result<Made, Probl
             Some(Value::String(value)) if !value.is_empty() => value.clone(),
             Some(value) if !value.is_null() && value != "" => value.to_string(),
             _ if *required => {
-                return Err(Problem::new("MISSING_ARGUMENT", format!("prompt '{name}' needs '{blank}'")));
+                return Err(DoorError::new("MISSING_ARGUMENT", format!("prompt '{name}' needs '{blank}'")));
             }
             _ => format!("(your {blank})"),
         };
         text = text.replace(&format!("{{{blank}}}"), &value);
     }
-    Ok(Made { about: prompt.about, text })
+    let message = PromptMessage { role: Role::User, content: PromptText { text } };
+    Ok(PromptResult { description: prompt.about.to_owned(), messages: vec![message] })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     // F18: what a client fills in with an empty text was not given.
     #[test]
     fn an_empty_argument_counts_as_left_out() {
-        let made = |given: Value| make("start_session", given.as_object().unwrap());
-        let text = made(json!({ "human_key": "/srv/app", "task": "" })).unwrap().text;
+        let filled = |given: Value| fill_in("start_session", given.as_object().unwrap());
+        let result = filled(json!({ "human_key": "/srv/app", "task": "" })).unwrap();
+        let text = &result.messages[0].content.text;
         assert!(text.contains("task_description=(your task)"), "{text}");
-        assert_eq!(made(json!({ "human_key": "" })).err().unwrap().code, "MISSING_ARGUMENT");
+        assert_eq!(filled(json!({ "human_key": "" })).err().unwrap().code, "MISSING_ARGUMENT");
     }
 }

@@ -1,12 +1,21 @@
-//! What clients and hooks read by address: inboxes, threads, messages, agents, reservations, and what the office offers.
+//! What clients and hooks read by address: inboxes, threads, messages, agents, reservations, and what the server offers.
 
-use posthaste_engine::nouns::{AgentId, Caller, DeliveryState, Millis};
+use std::sync::Arc;
+
+use posthaste_engine::nouns::{AgentId, Caller, DeliveryState, Event, Millis};
 use posthaste_engine::views::{InboxMessage, InboxQuery, ReservationQuery, Tracked};
 use posthaste_engine::{Refusal, stamp};
-use serde_json::{Value, json};
+use posthaste_wire::mcp::answers::{
+    self, AgentList, Capabilities, Environment, EnvironmentLimits, IdentityAnswer, InboxMessage as InboxRow,
+    Locks, Mailbox, MailboxMessage, Metrics, ProjectAgents, RecentEvent, RecentEvents, ReservationRow,
+    ThreadMessages, ToolDirectory, ToolRow, ToolSchemas, TrackedMessage,
+};
+use posthaste_wire::mcp::resources::{Contents, ContentsData, Resource, ResourceTemplate};
 
+use super::address::{Address, unknown};
 use super::call::{ALIVE, Call, VIA};
-use super::errors::{Problem, did_you_mean, nearest};
+use super::dispatch::text;
+use super::errors::DoorError;
 use super::to_wire::{self, Since};
 use super::tools::inbox::{self, Wanted};
 use super::tools::{identity, reservations, threads};
@@ -15,22 +24,22 @@ use crate::ToolSet;
 use posthaste_host::projects::{Found, Project, alias};
 
 /// Projects that are listed.
-const MOST_PROJECTS: usize = 1_000;
+const MAX_PROJECTS: usize = 1_000;
 
-/// The media type of nearly all of them.
-pub(super) const JSON: &str = "application/json";
+/// The media type of all resources but attachments.
+const JSON: &str = "application/json";
 
-/// Those with one address.
+/// Resources with one address.
 pub(super) const FIXED: &[(&str, &str)] = &[
-    ("resource://config/environment", "The office's settings that concern clients"),
+    ("resource://config/environment", "The server's settings that concern clients"),
     ("resource://tooling/directory", "The tools by family"),
     ("resource://tooling/schemas", "The tools' arguments"),
-    ("resource://tooling/metrics", "How much the office has done"),
+    ("resource://tooling/metrics", "How much the server has done"),
     ("resource://tooling/locks", "Locks (there are none)"),
-    ("resource://tooling/projects", "The projects of the office"),
+    ("resource://tooling/projects", "The projects of the server"),
 ];
 
-/// Those with a part to fill in.
+/// Resources with a part of the address to fill in.
 pub(super) const TEMPLATES: &[(&str, &str)] = &[
     (
         "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,unread_only,agent_token,format}",
@@ -57,7 +66,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = &[
     ("resource://agents/{project_key}{?format}", "The agents of a project"),
     ("resource://file_reservations/{slug}{?active_only,format}", "Who holds which paths"),
     ("resource://project/{slug}{?format}", "A project and its agents"),
-    ("resource://projects{?format}", "The projects of the office"),
+    ("resource://projects{?format}", "The projects of the server"),
     ("resource://identity/{path}", "The project that a directory belongs to"),
     (
         "resource://views/urgent-unread/{agent}{?project,limit,agent_token,format}",
@@ -79,192 +88,93 @@ pub(super) const TEMPLATES: &[(&str, &str)] = &[
     ("resource://tooling/capabilities/{agent}{?project,format}", "What an agent may do"),
 ];
 
-/// What is at an address.
-pub(super) enum Contents {
-    Json(Value),
-    Blob { media: String, base64: String },
-}
-
-impl Contents {
-    pub(super) fn value(&self, uri: &str) -> Value {
-        match self {
-            Self::Json(value) => json!({ "uri": uri, "mimeType": JSON, "text": value.to_string() }),
-            Self::Blob { media, base64 } => json!({ "uri": uri, "mimeType": media, "blob": base64 }),
-        }
-    }
-}
-
 /// A resource's short name: the first part of its path.
-pub(super) fn name_of(uri: &str) -> &str {
+fn name_of(uri: &str) -> &str {
     let rest = uri.strip_prefix("resource://").unwrap_or(uri);
     rest.split(['{', '?']).next().unwrap_or(rest).trim_end_matches('/')
 }
 
-pub(super) fn listed() -> Vec<Value> {
-    let row = |(uri, about): &(&str, &str)| json!({ "uri": uri, "name": name_of(uri), "description": about, "mimeType": JSON });
+/// The resources with one address.
+pub(super) fn listed() -> Vec<Resource> {
+    let row = |(uri, about): &(&str, &str)| Resource {
+        uri: (*uri).to_owned(),
+        name: name_of(uri).to_owned(),
+        description: (*about).to_owned(),
+        mime_type: JSON.to_owned(),
+    };
     FIXED.iter().map(row).collect()
 }
 
-pub(super) fn templates() -> Vec<Value> {
-    let row = |(uri, about): &(&str, &str)| json!({ "uriTemplate": uri, "name": name_of(uri), "description": about, "mimeType": JSON });
+/// The resources with a part of the address to fill in.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    let row = |(uri, about): &(&str, &str)| ResourceTemplate {
+        uri_template: (*uri).to_owned(),
+        name: name_of(uri).to_owned(),
+        description: (*about).to_owned(),
+        mime_type: JSON.to_owned(),
+    };
     TEMPLATES.iter().map(row).collect()
 }
 
-/// An address taken apart.
-#[derive(Debug)]
-pub(super) struct Address {
-    pub(super) path: Vec<String>,
-    query: Vec<(String, String)>,
-}
-
-impl Address {
-    pub(super) fn parse(uri: &str) -> Result<Self, Problem> {
-        let unknown = || {
-            let names = FIXED.iter().chain(TEMPLATES).map(|(uri, _)| *uri);
-            let near = nearest(uri, names);
-            Problem::new("RESOURCE_NOT_FOUND", format!("there is no resource {uri}{}", did_you_mean(&near)))
-        };
-        let rest = uri.strip_prefix("resource://").ok_or_else(unknown)?;
-        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let path: Vec<String> = match path.split_once('/') {
-            // A directory's path is one part, however many it has itself.
-            Some(("identity", rest)) => {
-                vec!["identity".to_owned(), format!("/{}", decoded(rest).trim_start_matches('/'))]
-            }
-            _ => path.split('/').filter(|part| !part.is_empty()).map(decoded).collect(),
-        };
-        if path.is_empty() {
-            return Err(unknown());
-        }
-        let query = query.split('&').filter_map(|pair| pair.split_once('='));
-        let query = query.map(|(name, value)| (decoded(name), decoded(value))).collect();
-        Ok(Self { path, query })
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        self.query
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
-            .filter(|value| !value.is_empty())
-    }
-
-    fn flag(&self, name: &str, default: bool) -> bool {
-        self.get(name)
-            .map_or(default, |value| matches!(value.to_ascii_lowercase().as_str(), "true" | "1" | "yes"))
-    }
-
-    fn number(&self, name: &str, default: i64, most: i64) -> Result<i64, Problem> {
-        let Some(text) = self.get(name) else { return Ok(default) };
-        let number = text.parse().ok().filter(|number| (1..=most).contains(number));
-        number.ok_or_else(|| {
-            Problem::new("INVALID_ARGUMENT", format!("{name} must be 1 to {most}, not '{text}'"))
-        })
-    }
-
-    fn limit(&self, default: i64) -> Result<usize, Problem> {
-        Ok(usize::try_from(self.number("limit", default, 1_000)?).unwrap_or(20))
-    }
-
-    pub(super) fn agent(&self) -> Option<&str> {
-        self.get("agent")
-    }
-
-    pub(super) fn token(&self) -> Option<&str> {
-        self.get("agent_token").or_else(|| self.get("registration_token"))
-    }
-
-    /// The project it is about: named in the query, or the last part of the path where that is one.
-    pub(super) fn project(&self) -> Result<&str, Problem> {
-        let in_path = match self.path.as_slice() {
-            [kind, key] if matches!(kind.as_str(), "agents" | "file_reservations" | "project") => {
-                Some(key.as_str())
-            }
-            _ => None,
-        };
-        in_path.or_else(|| self.get("project")).ok_or_else(|| {
-            Problem::new("MISSING_ARGUMENT", "name the project: ?project=<absolute path or slug>")
-        })
-    }
-}
-
-/// Text in which `%2F` and the like stand for characters.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        let pair = after.get(..2).filter(|_| *byte == b'%').and_then(|pair| std::str::from_utf8(pair).ok());
-        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(code) => {
-                bytes.push(code);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 /// Reads a resource.
-pub(super) async fn read(call: &Call, uri: &str) -> Result<Contents, Problem> {
+pub(super) async fn read(call: &Call, uri: &str) -> Result<Contents, DoorError> {
     let address = Address::parse(uri)?;
     let path: Vec<&str> = address.path.iter().map(String::as_str).collect();
-    let value = match path.as_slice() {
-        ["inbox", agent] => inbox_of(call, &address, agent).await?,
-        ["outbox", agent] => outbox(call, &address, agent).await?,
-        ["mailbox" | "mailbox-with-commits", agent] => mailbox(call, &address, agent).await?,
-        ["thread", id] => thread(call, &address, id).await?,
-        ["message", id] => message(call, &address, id).await?,
-        ["attachment", message, hash] => return attachment(call, &address, message, hash).await,
-        ["agents", key] => agents(call, key).await?,
-        ["project", key] => {
-            let project = call.project(key).await?;
-            let mut value = to_wire::project(&project);
-            value["agents"] = agents(call, key).await?["agents"].take();
-            value
+    let text = match path.as_slice() {
+        ["inbox", agent] => text(&inbox_of(call, &address, agent).await?),
+        ["outbox", agent] => text(&outbox(call, &address, agent).await?),
+        ["mailbox" | "mailbox-with-commits", agent] => text(&mailbox(call, &address, agent).await?),
+        ["thread", id] => text(&thread(call, &address, id).await?),
+        ["message", id] => text(&message(call, &address, id).await?),
+        ["attachment", message, hash] => {
+            let (mime_type, base64) = attachment(call, &address, message, hash).await?;
+            return Ok(Contents { uri: uri.to_owned(), mime_type, data: ContentsData::Blob(base64) });
         }
-        ["file_reservations", key] => file_reservations(call, &address, key).await?,
-        ["views", view, agent] => view_of(call, &address, view, agent).await?,
-        ["identity", path] => identity_of(call, path).await?,
-        ["projects"] | ["tooling", "projects"] => projects(call).await?,
-        ["tooling", "directory"] => directory(),
-        ["tooling", "schemas"] => schemas(),
-        ["tooling", "locks"] => json!({ "locks": [], "summary": { "total": 0 } }),
-        ["tooling", "metrics"] => metrics(call).await?,
-        ["tooling", "recent", seconds] => recent(call, &address, seconds).await?,
-        ["tooling", "capabilities", agent] => capabilities(call, &address, agent).await?,
-        ["config", "environment"] => json!({
-            "environment": "posthaste",
-            "version": env!("CARGO_PKG_VERSION"),
-            "realm": call.visitor.home.realm(),
-            "tools": call.shared.tool_set().as_str(),
-            "limits": { "message_bytes": call.shared.office().limits().message_bytes, "attachment_bytes": attachments::MOST_BYTES },
+        ["agents", key] => text(&agents(call, key).await?),
+        ["project", key] => {
+            let AgentList { project, agents } = agents(call, key).await?;
+            text(&ProjectAgents { project, agents })
+        }
+        ["file_reservations", key] => text(&file_reservations(call, &address, key).await?),
+        ["views", view, agent] => text(&view_of(call, &address, view, agent).await?),
+        ["identity", path] => text(&identity_of(call, path).await),
+        ["projects"] | ["tooling", "projects"] => text(&projects(call).await?),
+        ["tooling", "directory"] => text(&directory()),
+        ["tooling", "schemas"] => text(&schemas()),
+        ["tooling", "locks"] => text(&Locks::default()),
+        ["tooling", "metrics"] => text(&metrics(call).await?),
+        ["tooling", "recent", seconds] => text(&recent(call, &address, seconds).await?),
+        ["tooling", "capabilities", agent] => text(&capabilities(call, &address, agent).await?),
+        ["config", "environment"] => text(&Environment {
+            environment: "posthaste".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            realm: call.visitor.home.realm().to_string(),
+            tools: call.door.tool_set().as_str().to_owned(),
+            limits: EnvironmentLimits {
+                message_bytes: call.door.office().limits().message_bytes,
+                attachment_bytes: attachments::MOST_BYTES,
+            },
         }),
         _ => {
-            let near = nearest(uri, FIXED.iter().chain(TEMPLATES).map(|(uri, _)| *uri));
-            return Err(Problem::new(
-                "RESOURCE_NOT_FOUND",
-                format!("there is no resource {uri}{}", did_you_mean(&near)),
-            ));
+            return Err(unknown(uri));
         }
     };
-    Ok(Contents::Json(value))
+    let data = ContentsData::Text(text);
+    Ok(Contents { uri: uri.to_owned(), mime_type: JSON.to_owned(), data })
 }
 
-async fn at(call: &Call, address: &Address, agent: &str) -> Result<(Project, Caller), Problem> {
+async fn at(call: &Call, address: &Address, agent: &str) -> Result<(Project, Caller), DoorError> {
     let project = call.project(address.project()?).await?;
-    let caller = call.act_with(&project, agent, address.token()).await?;
+    let caller = call.act(&project, agent, address.token()).await?;
     Ok((project, caller))
 }
 
-fn box_of(project: &Project, agent: &str, messages: Vec<Value>) -> Value {
-    json!({ "project": project.human_key, "agent": agent, "count": messages.len(), "messages": messages })
+fn mailbox_of<M>(project: &Project, agent: &str, messages: Vec<M>) -> Mailbox<M> {
+    let count = messages.len();
+    Mailbox { project: project.human_key.clone(), agent: agent.to_owned(), count, messages }
 }
 
-async fn inbox_of(call: &Call, address: &Address, agent: &str) -> Result<Value, Problem> {
+async fn inbox_of(call: &Call, address: &Address, agent: &str) -> Result<Mailbox<InboxRow>, DoorError> {
     let (project, caller) = at(call, address, agent).await?;
     let wanted = Wanted {
         limit: address.limit(20)?,
@@ -273,10 +183,9 @@ async fn inbox_of(call: &Call, address: &Address, agent: &str) -> Result<Value, 
         since: address.get("since_ts").map(|text| Since::parse(&text.replace(' ', "+"))).transpose()?,
         ..Wanted::default()
     };
-    let letters = inbox::letters(call, &project, &caller, wanted).await?;
+    let found = inbox::messages(call, &project, &caller, wanted).await?;
     let bodies = address.flag("include_bodies", false);
-    let rows = letters.iter().map(|letter| to_wire::letter(&project, letter, bodies)).collect();
-    Ok(box_of(&project, agent, rows))
+    Ok(mailbox_of(&project, agent, to_wire::inbox(&project, &found, bodies)))
 }
 
 async fn sent(
@@ -284,51 +193,52 @@ async fn sent(
     project: &Project,
     caller: &Caller,
     limit: usize,
-) -> Result<Vec<Tracked>, Problem> {
+) -> Result<Vec<Tracked>, DoorError> {
     let asking = caller.clone();
     let page = call.look(project, caller, move |view| view.sent(&asking, &asking.agent, None, limit)).await?;
     Ok(page.items)
 }
 
-async fn outbox(call: &Call, address: &Address, agent: &str) -> Result<Value, Problem> {
+async fn outbox(call: &Call, address: &Address, agent: &str) -> Result<Mailbox<TrackedMessage>, DoorError> {
     let (project, caller) = at(call, address, agent).await?;
     let bodies = address.flag("include_bodies", false);
-    let letters = sent(call, &project, &caller, address.limit(20)?).await?;
-    let rows = letters.iter().map(|letter| to_wire::tracked(&project, letter, bodies)).collect();
-    Ok(box_of(&project, agent, rows))
+    let found = sent(call, &project, &caller, address.limit(20)?).await?;
+    let rows = found.iter().map(|found| to_wire::tracked(&project, found, bodies)).collect();
+    Ok(mailbox_of(&project, agent, rows))
 }
 
-async fn mailbox(call: &Call, address: &Address, agent: &str) -> Result<Value, Problem> {
+async fn mailbox(call: &Call, address: &Address, agent: &str) -> Result<Mailbox<MailboxMessage>, DoorError> {
     let (project, caller) = at(call, address, agent).await?;
     let limit = address.limit(20)?;
-    let received = inbox::letters(call, &project, &caller, Wanted { limit, ..Wanted::default() }).await?;
-    let mut rows: Vec<(i64, Value)> = received
+    let wanted = Wanted { limit, ..Wanted::default() };
+    let received = inbox::messages(call, &project, &caller, wanted).await?;
+    let mut rows: Vec<(i64, MailboxMessage)> = received
         .iter()
-        .map(|letter| (letter.message.seq, to_wire::letter(&project, letter, false)))
+        .map(|found| (found.message.seq, MailboxMessage::Received(to_wire::received(&project, found, false))))
         .collect();
-    for letter in sent(call, &project, &caller, limit).await? {
-        rows.push((letter.message.seq, to_wire::tracked(&project, &letter, false)));
+    for found in sent(call, &project, &caller, limit).await? {
+        rows.push((found.message.seq, MailboxMessage::Sent(to_wire::tracked(&project, &found, false))));
     }
-    rows.sort_by_key(|(place, _)| std::cmp::Reverse(*place));
-    rows.dedup_by_key(|(place, _)| *place);
+    rows.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+    rows.dedup_by_key(|(seq, _)| *seq);
     rows.truncate(limit);
-    Ok(box_of(&project, agent, rows.into_iter().map(|(_, row)| row).collect()))
+    Ok(mailbox_of(&project, agent, rows.into_iter().map(|(_, row)| row).collect()))
 }
 
-async fn thread(call: &Call, address: &Address, id: &str) -> Result<Value, Problem> {
+async fn thread(call: &Call, address: &Address, id: &str) -> Result<ThreadMessages, DoorError> {
     let project = call.project(address.project()?).await?;
     let viewers = call.viewers(&project, address.agent(), address.token()).await?;
-    let letters = threads::letters(call, &project, &viewers, id, 1_000).await?;
+    let found = threads::messages(call, &project, &viewers, id, 1_000).await?;
     let bodies = address.flag("include_bodies", false);
-    let rows: Vec<Value> = letters.iter().map(|letter| to_wire::tracked(&project, letter, bodies)).collect();
-    Ok(json!({ "project": project.human_key, "thread_id": id, "messages": rows }))
+    let messages = found.iter().map(|found| to_wire::tracked(&project, found, bodies)).collect();
+    Ok(ThreadMessages { project: project.human_key, thread_id: id.to_owned(), messages })
 }
 
-fn number(id: &str) -> Result<i64, Problem> {
-    id.parse().map_err(|_| Problem::new("MESSAGE_NOT_FOUND", format!("'{id}' is not a message id")))
+fn number(id: &str) -> Result<i64, DoorError> {
+    id.parse().map_err(|_| DoorError::new("MESSAGE_NOT_FOUND", format!("'{id}' is not a message id")))
 }
 
-async fn message(call: &Call, address: &Address, id: &str) -> Result<Value, Problem> {
+async fn message(call: &Call, address: &Address, id: &str) -> Result<TrackedMessage, DoorError> {
     let project = call.project(address.project()?).await?;
     let viewers = call.viewers(&project, address.agent(), address.token()).await?;
     let number = number(id)?;
@@ -336,7 +246,7 @@ async fn message(call: &Call, address: &Address, id: &str) -> Result<Value, Prob
         let mut refused = Refusal::NoSuchMessage;
         for viewer in &viewers {
             match view.message_at(viewer, number) {
-                Ok(letter) => return Ok(letter),
+                Ok(found) => return Ok(found),
                 Err(posthaste_engine::EngineError::Refused(why)) => refused = why,
                 Err(error) => return Err(error),
             }
@@ -346,28 +256,29 @@ async fn message(call: &Call, address: &Address, id: &str) -> Result<Value, Prob
     Ok(to_wire::tracked(&project, &found.await?, true))
 }
 
-async fn attachment(call: &Call, address: &Address, message: &str, hash: &str) -> Result<Contents, Problem> {
+async fn attachment(
+    call: &Call,
+    address: &Address,
+    message: &str,
+    hash: &str,
+) -> Result<(String, String), DoorError> {
     let project = call.project(address.project()?).await?;
     let viewers = call.viewers(&project, address.agent(), address.token()).await?;
-    let (media, base64) = attachments::fetch(&project, viewers, number(message)?, hash).await?;
-    Ok(Contents::Blob { media, base64 })
+    attachments::fetch(&project, viewers, number(message)?, hash).await
 }
 
-async fn agents(call: &Call, key: &str) -> Result<Value, Problem> {
+async fn agents(call: &Call, key: &str) -> Result<AgentList, DoorError> {
     let project = call.project(key).await?;
     let rows = identity::agents(call, &project, None, 1_000).await?;
-    let rows: Vec<Value> = rows
-        .iter()
-        .map(|(agent, seen)| {
-            let mut row = to_wire::profile(&project, agent, seen.as_ref());
-            row["door"] = agent.via.as_str().into();
-            row
-        })
-        .collect();
-    Ok(json!({ "project": to_wire::project(&project), "agents": rows }))
+    let agents = rows.iter().map(|(agent, seen)| identity::listed(&project, agent, seen.as_ref()));
+    Ok(AgentList { project: to_wire::project(&project), agents: agents.collect() })
 }
 
-async fn file_reservations(call: &Call, address: &Address, key: &str) -> Result<Value, Problem> {
+async fn file_reservations(
+    call: &Call,
+    address: &Address,
+    key: &str,
+) -> Result<Vec<ReservationRow>, DoorError> {
     let project = call.project(key).await?;
     let own = call.own(&project)?;
     let (asking, ended) = (own.clone(), !address.flag("active_only", true));
@@ -375,24 +286,30 @@ async fn file_reservations(call: &Call, address: &Address, key: &str) -> Result<
     let page = call.look(&project, &own, move |view| view.reservations(&asking, &query)).await?;
     let now = stamp::now();
     let mut rows = Vec::new();
-    for lease in page.items {
-        let seen = reservations::last_seen(call, &project, &lease.owner).await?;
+    for held in page.items {
+        let seen = reservations::last_seen(call, &project, &held.owner).await?;
         let stale = seen.is_none_or(|seen| now - seen > ALIVE);
-        let mut row = to_wire::granted(&lease);
-        row["agent"] = lease.owner.as_str().into();
-        row["scope"] = lease.scope.as_str().into();
-        row["created_ts"] = to_wire::time(lease.issued_at).into();
-        row["released_ts"] = json!(lease.released_at.map(to_wire::time));
-        row["status"] = json!(lease.status);
-        row["stale"] = stale.into();
-        row["stale_reasons"] = if stale { json!(["agent_inactive"]) } else { json!([]) };
-        row["last_agent_activity_ts"] = json!(seen.map(to_wire::time));
-        rows.push(row);
+        rows.push(ReservationRow {
+            reservation: to_wire::granted(&held),
+            agent: held.owner.to_string(),
+            scope: held.scope.to_string(),
+            created_ts: to_wire::time(held.issued_at),
+            released_ts: held.released_at.map(to_wire::time),
+            status: held.status.as_str().to_owned(),
+            stale,
+            stale_reasons: stale.then(|| "agent_inactive".to_owned()).into_iter().collect(),
+            last_agent_activity_ts: seen.map(to_wire::time),
+        });
     }
-    Ok(Value::Array(rows))
+    Ok(rows)
 }
 
-async fn view_of(call: &Call, address: &Address, view: &str, agent: &str) -> Result<Value, Problem> {
+async fn view_of(
+    call: &Call,
+    address: &Address,
+    view: &str,
+    agent: &str,
+) -> Result<Mailbox<InboxRow>, DoorError> {
     let (project, caller) = at(call, address, agent).await?;
     let limit = address.limit(20)?;
     let older: Option<Millis> = match view {
@@ -400,7 +317,7 @@ async fn view_of(call: &Call, address: &Address, view: &str, agent: &str) -> Res
         "acks-stale" => Some(address.number("ttl_seconds", 3_600, 10_000_000)? * 1_000),
         "ack-overdue" => Some(address.number("ttl_minutes", 60, 1_000_000)? * 60_000),
         _ => {
-            return Err(Problem::new(
+            return Err(DoorError::new(
                 "RESOURCE_NOT_FOUND",
                 format!(
                     "there is no view {view}; there are urgent-unread, ack-required, acks-stale and ack-overdue"
@@ -410,23 +327,22 @@ async fn view_of(call: &Call, address: &Address, view: &str, agent: &str) -> Res
     };
     if view == "urgent-unread" {
         let wanted = Wanted { limit, urgent: true, unread: true, ..Wanted::default() };
-        let letters = inbox::letters(call, &project, &caller, wanted).await?;
-        let rows = letters.iter().map(|letter| to_wire::letter(&project, letter, false)).collect();
-        return Ok(box_of(&project, agent, rows));
+        let found = inbox::messages(call, &project, &caller, wanted).await?;
+        return Ok(mailbox_of(&project, agent, to_wire::inbox(&project, &found, false)));
     }
     let before = older.map(|older| stamp::now().saturating_sub(older));
     let asking = caller.clone();
-    let letters = call
+    let found = call
         .look(&project, &caller, move |view| {
             let mut query = InboxQuery { limit: 500, ..InboxQuery::default() };
             let mut found: Vec<InboxMessage> = Vec::new();
-            // Letters that want an answer are few; ten pages reach back far enough.
+            // Messages that want an acknowledgement are few; ten pages reach back far enough.
             for _ in 0..10 {
                 let page = view.inbox(&asking, &asking.agent, &query)?;
-                let waits = |letter: &InboxMessage| {
-                    letter.message.ack_required
-                        && letter.delivery.state < DeliveryState::Acked
-                        && before.is_none_or(|before| letter.message.at <= before)
+                let waits = |found: &InboxMessage| {
+                    found.message.ack_required
+                        && found.delivery.state < DeliveryState::Acked
+                        && before.is_none_or(|before| found.message.at <= before)
                 };
                 found.extend(page.items.into_iter().filter(waits));
                 query.before = page.next;
@@ -438,125 +354,107 @@ async fn view_of(call: &Call, address: &Address, view: &str, agent: &str) -> Res
             Ok(found)
         })
         .await?;
-    let rows = letters.iter().map(|letter| to_wire::letter(&project, letter, false)).collect();
-    Ok(box_of(&project, agent, rows))
+    Ok(mailbox_of(&project, agent, to_wire::inbox(&project, &found, false)))
 }
 
-async fn identity_of(call: &Call, path: &str) -> Result<Value, Problem> {
+async fn identity_of(call: &Call, path: &str) -> IdentityAnswer {
     let found = match alias(path) {
         Some(path) => call.project(&path).await.ok(),
         None => None,
     };
-    Ok(json!({
-        "path": path,
-        "project": found.as_ref().map(to_wire::project),
-        "slug": found.as_ref().map(|project| project.realm().as_str()),
-    }))
+    IdentityAnswer {
+        path: path.to_owned(),
+        project: found.as_ref().map(to_wire::project),
+        slug: found.as_ref().map(|project| project.realm().to_string()),
+    }
 }
 
-async fn projects(call: &Call) -> Result<Value, Problem> {
-    let mut rows: Vec<Value> = Vec::new();
+async fn projects(call: &Call) -> Result<Vec<answers::Project>, DoorError> {
+    let mut rows = Vec::new();
     let home = call.visitor.home.realm();
     let mut seen = std::collections::HashSet::new();
-    for claim in call.shared.claims_for(home, MOST_PROJECTS).await? {
+    for claim in call.door.claims_for(home, MAX_PROJECTS).await? {
         if seen.insert(claim.realm.clone()) {
             let project = Project::new(call.visitor.home.clone(), Found::new(&claim, claim.alias.clone()));
             let mut row = to_wire::project(&project);
-            row["id"] = to_wire::number(&["project", claim.realm.as_str()]).into();
-            row["slug"] = claim.realm.as_str().into();
+            row.id = to_wire::number(&["project", claim.realm.as_str()]);
+            row.slug = claim.realm.to_string();
             rows.push(row);
         }
     }
     if seen.insert(home.clone()) {
-        let found = call.shared.named(home.clone()).await?;
+        let found = call.door.named(home.clone()).await?;
         let project = Project::new(call.visitor.home.clone(), found);
         rows.push(to_wire::project(&project));
     }
-    Ok(Value::Array(rows))
+    Ok(rows)
 }
 
-fn directory() -> Value {
-    let row = |tool: &table::Tool| json!({ "name": tool.line.name, "summary": tool.line.about, "core": tool.line.core });
-    let tools: Vec<Value> = table::shown(ToolSet::Full).map(row).collect();
-    json!({ "tools": tools, "count": tools.len() })
+fn directory() -> ToolDirectory {
+    let row = |tool: &table::Tool| ToolRow {
+        name: tool.shown.name.clone(),
+        summary: tool.shown.description.clone(),
+        core: tool.line.core,
+    };
+    let tools: Vec<ToolRow> = table::listed(ToolSet::Full).map(row).collect();
+    ToolDirectory { count: tools.len(), tools }
 }
 
-fn schemas() -> Value {
-    let tools: Value = table::shown(ToolSet::Full)
-        .map(|tool| (tool.line.name.to_owned(), Value::Object(tool.schema.clone())))
+fn schemas() -> ToolSchemas {
+    let tools = table::listed(ToolSet::Full)
+        .map(|tool| (tool.line.name.to_owned(), serde_json::Value::Object(tool.shown.input_schema.clone())))
         .collect();
-    json!({ "tools": tools })
+    ToolSchemas { tools }
 }
 
-async fn metrics(call: &Call) -> Result<Value, Problem> {
+async fn metrics(call: &Call) -> Result<Metrics, DoorError> {
     let own = call.visitor.identity.caller(VIA);
     let stats = call.visitor.home.read(move |view| view.stats(&own)).await?;
-    Ok(json!({
-        "uptime_seconds": call.shared.started().elapsed().as_secs(),
-        "agents": stats.agents,
-        "events": stats.events,
-        "reservations": stats.reservations,
-        "open_tasks": stats.open_tasks,
-        "bytes": stats.bytes,
-    }))
+    Ok(Metrics {
+        uptime_seconds: call.door.started().elapsed().as_secs(),
+        agents: stats.agents,
+        events: stats.events,
+        reservations: stats.reservations,
+        open_tasks: stats.open_tasks,
+        bytes: stats.bytes,
+    })
 }
 
-async fn recent(call: &Call, address: &Address, seconds: &str) -> Result<Value, Problem> {
+async fn recent(call: &Call, address: &Address, seconds: &str) -> Result<RecentEvents, DoorError> {
     let project = call.project(address.project()?).await?;
     let viewers = call.viewers(&project, address.agent(), address.token()).await?;
     let window: i64 =
         seconds.parse().ok().filter(|window| (1..=31_536_000).contains(window)).ok_or_else(|| {
-            Problem::new("INVALID_ARGUMENT", format!("'{seconds}' is not a number of seconds up to a year"))
+            DoorError::new("INVALID_ARGUMENT", format!("'{seconds}' is not a number of seconds up to a year"))
         })?;
     let since = stamp::now().saturating_sub(window * 1_000);
-    let (rows, more) = project
+    let (entries, has_more) = project
         .engine
         .read(move |view| {
             let Some(viewer) = viewers.first() else { return Ok((Vec::new(), false)) };
             let after = view.last_seq_at(since)?;
             let replay = view.events(viewer, after, &posthaste_engine::Filter::everything(), 200)?;
-            let row = |event: &std::sync::Arc<posthaste_engine::nouns::Event>| {
-                json!({ "event": event.fact.kind(), "agent": event.actor, "timestamp": to_wire::placed(event.at, event.seq) })
+            let row = |event: &Arc<Event>| RecentEvent {
+                event: event.fact.kind().to_owned(),
+                agent: event.actor.to_string(),
+                timestamp: to_wire::event_time(event.at, event.seq),
             };
-            Ok((replay.events.iter().map(row).collect::<Vec<Value>>(), replay.more))
+            Ok((replay.events.iter().map(row).collect::<Vec<_>>(), replay.more))
         })
         .await?;
-    Ok(json!({
-        "project": project.human_key, "window_seconds": window, "count": rows.len(), "entries": rows, "has_more": more,
-    }))
+    let (project, count) = (project.human_key, entries.len());
+    Ok(RecentEvents { project, window_seconds: window, count, entries, has_more })
 }
 
-async fn capabilities(call: &Call, address: &Address, agent: &str) -> Result<Value, Problem> {
+async fn capabilities(call: &Call, address: &Address, agent: &str) -> Result<Capabilities, DoorError> {
     let project = call.project(address.project()?).await?;
     let id = AgentId::new(agent).map_err(Refusal::from)?;
     let own = call.own(&project)?;
     let (found, _) = identity::seen(call, &project, &own, id).await?;
-    Ok(json!({
-        "project": project.human_key,
-        "agent": found.id,
-        "capabilities": found.capabilities.as_ref().map(|declared| declared.value()),
-        "contact_policy": to_wire::policy(&found),
-    }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_taken_apart() {
-        let address =
-            Address::parse("resource://inbox/BlueLake?project=/srv/a%20b&limit=5&include_bodies=true")
-                .unwrap();
-        assert_eq!(address.path, ["inbox", "BlueLake"]);
-        assert_eq!(address.project().unwrap(), "/srv/a b");
-        assert_eq!((address.limit(20).unwrap(), address.flag("include_bodies", false)), (5, true));
-        let address = Address::parse("resource://identity//srv/app").unwrap();
-        assert_eq!(address.path, ["identity", "/srv/app"]);
-        for bad in ["", "http://inbox/x", "resource://", "resource:inbox"] {
-            assert!(Address::parse(bad).is_err(), "{bad}");
-        }
-        assert!(Address::parse("resource://inbox/x?limit=0").unwrap().limit(20).is_err());
-        assert_eq!(decoded("%E6%BC%A2%zz%"), "漢%zz%");
-    }
+    Ok(Capabilities {
+        project: project.human_key,
+        agent: found.id.to_string(),
+        capabilities: found.capabilities.as_ref().map(|declared| declared.value()),
+        contact_policy: to_wire::policy(&found).to_owned(),
+    })
 }

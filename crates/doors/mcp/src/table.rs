@@ -1,5 +1,5 @@
-//! The one table of tools: name, purpose, arguments, and the function that answers. Both ways of being called (rmcp's
-//! and the plain one) read it, and so does `tools/list`.
+//! The one table of tools: name, arguments and the function that answers. A tool's purpose and schema come from the struct of
+//! its arguments.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -7,75 +7,74 @@ use std::pin::Pin;
 use std::sync::LazyLock;
 
 use posthaste_engine::one_request;
-use serde_json::{Map, Value, json};
+use posthaste_wire::mcp::tools::{CallParams, Tool as ListedTool};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::answer::Answer;
-use super::args::{Args, Spec};
+use super::arguments;
 use super::call::Call;
-use super::errors::Problem;
+use super::errors::DoorError;
 use super::hints::Effect;
+use super::schema::Published;
 use super::tools;
 use crate::ToolSet;
 
-/// What a tool answers, some time.
-pub(super) type Answering<'c> = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send + 'c>>;
+/// A tool's answer to come.
+type Answering<'c> = Pin<Box<dyn Future<Output = Result<Answer, DoorError>> + Send + 'c>>;
 /// The function behind a tool.
-pub(super) type Handler = for<'c> fn(&'c Call, Args) -> Answering<'c>;
+type Handler = for<'c> fn(&'c Call, Map<String, Value>) -> Answering<'c>;
 
-/// A line of the table as its family writes it down.
+/// A line of the table as its family declares it.
 #[derive(Clone, Copy)]
 pub(super) struct Line {
     pub(super) name: &'static str,
     /// Whether it is shown when few tools are asked for.
     pub(super) core: bool,
     pub(super) effect: Effect,
-    /// What it is for, for an agent that has to choose.
-    pub(super) about: &'static str,
-    /// Its arguments: see [`Spec::parse`].
-    pub(super) takes: &'static str,
+    pub(super) schema: fn() -> Published,
+    /// Whether checked arguments fit its struct. They always should.
+    pub(super) reads: fn(Map<String, Value>) -> Result<(), DoorError>,
     pub(super) answer: Handler,
 }
 
 /// A tool as it is called and shown.
 pub(super) struct Tool {
     pub(super) line: Line,
-    pub(super) specs: Vec<Spec>,
-    /// Its arguments as JSON Schema.
-    pub(super) schema: Map<String, Value>,
+    /// As it is listed, with its arguments as JSON Schema.
+    pub(super) shown: ListedTool,
 }
 
-impl Tool {
-    /// Whether it tells how it is getting on, if the caller wants to know.
-    pub(super) fn makes_progress(&self) -> bool {
-        matches!(self.line.name, "wait_for_mail" | "await_message")
-    }
+/// Tools that wait and can report progress.
+const WAITING: [&str; 2] = ["wait_for_mail", "await_message"];
 
-    pub(super) fn shown(&self) -> Value {
-        json!({
-            "name": self.line.name,
-            "description": self.line.about,
-            "inputSchema": self.schema,
-            "annotations": self.line.effect.shown(),
-        })
-    }
+/// Whether these are params of a call that waits.
+pub(super) fn is_waiting(params: Option<&RawValue>) -> bool {
+    let text = params.map_or("", RawValue::get);
+    WAITING.iter().any(|name| text.contains(name))
+        && serde_json::from_str::<CallParams>(text)
+            .is_ok_and(|params| WAITING.contains(&params.name.as_str()))
 }
 
-/// Makes a line of the table: the function's name is the tool's, `core` or `full` the list it is on, then its [`Effect`].
+/// Makes a line of the table: the function, whose name is the tool's, with the struct of its arguments, then `core` or `full`
+/// for the list it is on, then its [`Effect`].
 macro_rules! tool {
-    ($name:ident, core, $effect:ident $($more:ident)*, $about:literal, $takes:expr) => {
-        $crate::table::tool!(@ $name, true, $effect $($more)*, $about, $takes)
+    ($name:ident($arguments:ty), core, $effect:ident $($more:ident)*) => {
+        $crate::table::tool!(@ $name, $arguments, true, $effect $($more)*)
     };
-    ($name:ident, full, $effect:ident $($more:ident)*, $about:literal, $takes:expr) => {
-        $crate::table::tool!(@ $name, false, $effect $($more)*, $about, $takes)
+    ($name:ident($arguments:ty), full, $effect:ident $($more:ident)*) => {
+        $crate::table::tool!(@ $name, $arguments, false, $effect $($more)*)
     };
-    (@ $name:ident, $core:literal, $effect:ident $($more:ident)*, $about:literal, $takes:expr) => {
+    (@ $name:ident, $arguments:ty, $core:literal, $effect:ident $($more:ident)*) => {
         $crate::table::Line {
             name: stringify!($name),
             core: $core,
             effect: $crate::hints::Effect::$effect$(.$more())*,
-            about: $about,
-            takes: $takes,
-            answer: |call, args| Box::pin($name(call, args)),
+            schema: $crate::schema::of::<$arguments>,
+            reads: |checked| $crate::arguments::read::<$arguments>(checked).map(drop),
+            answer: |call, checked| Box::pin(async move {
+                $name(call, $crate::arguments::read(checked)?).await
+            }),
         }
     };
 }
@@ -99,8 +98,14 @@ pub(super) static TABLE: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let lines = families.into_iter().flatten();
     lines
         .map(|line| {
-            let specs = Spec::parse(line.takes);
-            Tool { line: *line, schema: Spec::schema(line.name, &specs), specs }
+            let Published { description, schema } = (line.schema)();
+            let shown = ListedTool {
+                name: line.name.to_owned(),
+                description,
+                input_schema: schema,
+                annotations: line.effect.to_wire(),
+            };
+            Tool { line: *line, shown }
         })
         .collect()
 });
@@ -113,30 +118,33 @@ pub(super) fn find(name: &str) -> Option<&'static Tool> {
     BY_NAME.get(name).copied()
 }
 
-/// The tools that are shown.
-pub(super) fn shown(set: ToolSet) -> impl Iterator<Item = &'static Tool> {
+/// The tools that are listed.
+pub(super) fn listed(set: ToolSet) -> impl Iterator<Item = &'static Tool> {
     TABLE.iter().filter(move |tool| set == ToolSet::Full || tool.line.core)
 }
 
 /// Calls a tool. Whatever goes wrong is part of the answer.
-pub(super) async fn run(call: &Call, name: &str, given: Map<String, Value>) -> Result<Answer, Problem> {
+pub(super) async fn run(call: &Call, name: &str, given: Map<String, Value>) -> Result<Answer, DoorError> {
     let Some(tool) = find(name) else {
         let near = super::errors::nearest(name, TABLE.iter().map(|tool| tool.line.name));
-        return Err(Problem::new(
+        return Err(DoorError::new(
             "UNKNOWN_TOOL",
             format!("there is no tool '{name}'{}", super::errors::did_you_mean(&near)),
         ));
     };
-    let args = Args::check(&tool.specs, given)?;
-    one_request((tool.line.answer)(call, args)).await
+    let checked = arguments::check(&tool.shown.input_schema, given)?;
+    one_request((tool.line.answer)(call, checked)).await
 }
 
 #[cfg(test)]
 mod tests {
+    use posthaste_wire::mcp::tools::ListToolsResult;
+    use serde_json::json;
+
     use super::*;
 
     fn listed(set: ToolSet) -> usize {
-        let tools: Vec<Value> = shown(set).map(Tool::shown).collect();
+        let tools: Vec<&ListedTool> = super::listed(set).map(|tool| &tool.shown).collect();
         json!({ "tools": tools }).to_string().len()
     }
 
@@ -151,7 +159,7 @@ mod tests {
     #[test]
     fn every_parameter_has_a_type_that_vendors_take() {
         for tool in TABLE.iter() {
-            for (name, shape) in tool.schema["properties"].as_object().unwrap() {
+            for (name, shape) in tool.shown.input_schema["properties"].as_object().unwrap() {
                 let known = |shape: &Value| match shape["type"].as_str() {
                     Some("string") => true,
                     Some("integer" | "boolean") => shape.get("enum").is_none(),
@@ -168,13 +176,14 @@ mod tests {
     #[test]
     fn empty_optional_arguments_count_as_left_out() {
         for tool in TABLE.iter() {
-            let required: Vec<&str> = tool.schema.get("required").map_or_else(Vec::new, |names| {
-                names.as_array().unwrap().iter().filter_map(Value::as_str).collect()
-            });
+            let required: Vec<&str> =
+                tool.shown.input_schema.get("required").map_or_else(Vec::new, |names| {
+                    names.as_array().unwrap().iter().filter_map(Value::as_str).collect()
+                });
             let needed: Map<String, Value> = required
                 .iter()
                 .map(|name| {
-                    let shape = &tool.schema["properties"][*name];
+                    let shape = &tool.shown.input_schema["properties"][*name];
                     let value = match (shape["enum"].get(0), shape["type"].as_str()) {
                         (Some(word), _) => word.clone(),
                         (None, Some("integer")) => json!(1),
@@ -185,19 +194,21 @@ mod tests {
                     ((*name).to_owned(), value)
                 })
                 .collect();
-            let plain = format!("{:?}", Args::check(&tool.specs, needed.clone()).unwrap());
+            let plain = format!("{:?}", arguments::check(&tool.shown.input_schema, needed.clone()).unwrap());
             for empty in [Value::Null, json!(""), json!([])] {
                 let mut given = needed.clone();
-                for name in tool.schema["properties"].as_object().unwrap().keys() {
+                for name in tool.shown.input_schema["properties"].as_object().unwrap().keys() {
                     // A reply may be without a prefix.
                     if !required.contains(&name.as_str()) && name != "subject_prefix" {
                         given.insert(name.clone(), empty.clone());
                     }
                 }
-                let filled = Args::check(&tool.specs, given).unwrap_or_else(|problem| {
+                let filled = arguments::check(&tool.shown.input_schema, given).unwrap_or_else(|problem| {
                     panic!("{} with {empty}: {}", tool.line.name, problem.message);
                 });
                 assert_eq!(format!("{filled:?}"), plain, "{} with {empty}", tool.line.name);
+                (tool.line.reads)(filled)
+                    .unwrap_or_else(|error| panic!("{}: {}", tool.line.name, error.message));
             }
         }
     }
@@ -238,16 +249,24 @@ mod tests {
             ]
         );
         assert!(TABLE.iter().all(|tool| {
-            let hints = &tool.shown()["annotations"];
+            let hints = &serde_json::to_value(tool.shown.annotations).unwrap();
             hints["readOnlyHint"] == tool.line.effect.read_only && hints["openWorldHint"].is_boolean()
         }));
+    }
+
+    // Every client shows the list to its model. The file is changed together with what it pins, on purpose only.
+    #[test]
+    fn the_list_of_tools_keeps_its_bytes() {
+        let tools = TABLE.iter().map(|tool| &tool.shown).collect();
+        let written = serde_json::to_string(&ListToolsResult::<&ListedTool> { tools }).unwrap();
+        assert_eq!(written, include_str!("tools.golden.json").trim_end());
     }
 
     #[test]
     fn names_are_unique_and_every_tool_says_what_it_is_for() {
         assert_eq!(BY_NAME.len(), TABLE.len());
         for tool in TABLE.iter() {
-            assert!(tool.line.about.len() >= 20, "{}", tool.line.name);
+            assert!(tool.shown.description.len() >= 20, "{}", tool.line.name);
         }
     }
 }

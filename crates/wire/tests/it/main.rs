@@ -9,6 +9,7 @@ mod mail;
 mod mail_bytes;
 mod map_entries;
 mod map_messages;
+mod mcp;
 mod rpc;
 mod signing;
 mod sse;

@@ -1,111 +1,176 @@
-//! Projects and the agents in them: who is here, under which name.
+//! Projects and the agents in them.
 
 use posthaste_engine::names::memorable;
-use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller, Json};
+use posthaste_engine::nouns::{Agent, AgentId, AgentKind, Caller};
 use posthaste_engine::presence::Presence;
 use posthaste_engine::verbs::agents::{Bearer, Existing, Register, Unregister};
 use posthaste_engine::views::AgentQuery;
 use posthaste_engine::{EngineError, Refusal, stamp};
-use serde_json::{Value, json};
+use posthaste_wire::mcp::answers::{
+    DeregisteredAgent, Health, HealthLimits, ListedAgent, RegisteredAgent, ResourceAgent, WhoisAnswer,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::super::answer::Answer;
-use super::super::args::Args;
+use super::super::arguments::{int, limit, within, yes};
 use super::super::call::{ALIVE, Call, VIA};
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
+use super::super::meta::{self, AgentMeta, DIRECTORY};
 use super::super::table::{Line, tool};
 use super::super::to_wire;
 use posthaste_host::projects::{Project, alias, below};
 
 pub(in super::super) const LINES: &[Line] = &[
-    tool!(health_check, core, READS, "Whether the office answers, and its limits.", ""),
-    tool!(
-        ensure_project,
-        core,
-        SETS,
-        "Open the project of a working directory (absolute path). Call first; repeating is harmless.",
-        "human_key! identity_mode"
-    ),
-    tool!(
-        register_agent,
-        core,
-        ADDS,
-        "Become an agent of the project, or resume one by name. Without a name one is made up. Returns registration_token: keep it to prove who you are.",
-        "project_key! program! model! name task_description attachments_policy=auto registration_token"
-    ),
-    tool!(
-        create_agent_identity,
-        full,
-        ADDS,
-        "Register a new agent under a name nobody has, near name_hint if given.",
-        "project_key! program! model! name_hint task_description attachments_policy=auto"
-    ),
-    tool!(
-        whois,
-        core,
-        READS,
-        "One agent's profile and contact policy.",
-        "project_key! agent_name! include_recent_commits:flag=true commit_limit:int=5 registration_token"
-    ),
-    tool!(
-        list_agents,
-        core,
-        READS,
-        "Who can be written to in this project, through every door of the office.",
-        "project_key! limit:int=100 after"
-    ),
-    tool!(
-        deregister_agent,
-        full,
-        ENDS,
-        "Retire an agent. Its mail stays; registering the name again brings it back.",
-        "project_key! agent_name! registration_token"
-    ),
+    tool!(health_check(HealthCheckArgs), core, READS),
+    tool!(ensure_project(EnsureProjectArgs), core, SETS),
+    tool!(register_agent(RegisterAgentArgs), core, ADDS),
+    tool!(create_agent_identity(CreateAgentIdentityArgs), full, ADDS),
+    tool!(whois(WhoisArgs), core, READS),
+    tool!(list_agents(ListAgentsArgs), core, READS),
+    tool!(deregister_agent(DeregisterAgentArgs), full, ENDS),
 ];
 
-/// What a name may look like when it is asked for.
-const LONGEST_NAME: usize = 128;
-/// Where an agent's entry says in which directory it works.
-const DIRECTORY: &str = "directory";
-/// Agents that are looked through for those of a directory: pages, and agents of one.
-const MOST_PAGES: usize = 10;
-const PAGE: usize = 500;
+/// Whether the server answers, and its limits.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct HealthCheckArgs {}
+
+/// Open the project of a working directory (absolute path). Call first; repeating is harmless.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct EnsureProjectArgs {
+    /// absolute path of the working directory
+    human_key: String,
+    /// ignored
+    #[expect(dead_code, reason = "taken for clients that give it")]
+    identity_mode: Option<String>,
+}
+
+/// Become an agent of the project, or resume one by name. Without a name one is made up. Returns registration_token: keep it to prove who you are.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct RegisterAgentArgs {
+    /// absolute path or slug
+    project_key: String,
+    /// the client, such as claude-code
+    program: String,
+    model: String,
+    name: Option<String>,
+    task_description: Option<String>,
+    #[serde(default = "automatic")]
+    attachments_policy: String,
+    registration_token: Option<String>,
+}
+
+/// Register a new agent under an unused name, near name_hint if given.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct CreateAgentIdentityArgs {
+    /// absolute path or slug
+    project_key: String,
+    /// the client, such as claude-code
+    program: String,
+    model: String,
+    name_hint: Option<String>,
+    task_description: Option<String>,
+    #[serde(default = "automatic")]
+    attachments_policy: String,
+}
+
+/// One agent's profile and contact policy.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct WhoisArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    /// ignored
+    #[expect(dead_code, reason = "taken for clients that give it")]
+    #[serde(default = "yes")]
+    include_recent_commits: bool,
+    /// ignored
+    #[serde(default = "int::<5>")]
+    commit_limit: i64,
+    registration_token: Option<String>,
+}
+
+/// Who can be written to in this project, through every door of the server.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ListAgentsArgs {
+    /// absolute path or slug
+    project_key: String,
+    #[serde(default = "int::<100>")]
+    limit: i64,
+    /// last name of the page before
+    after: Option<String>,
+}
+
+/// Retire an agent. Its mail stays; registering the name again brings it back.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct DeregisterAgentArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    registration_token: Option<String>,
+}
+
+fn automatic() -> String {
+    "auto".to_owned()
+}
+
+/// The longest name that can be asked for.
+const MAX_NAME_BYTES: usize = 128;
+/// Agents that are searched for those of a directory: pages, and agents per page.
+const MAX_PAGES: usize = 10;
+const AGENTS_PER_PAGE: usize = 500;
 /// Made-up names that are tried before giving up.
 const NAME_TRIES: u64 = 200;
 
-async fn health_check(call: &Call, _: Args) -> Result<Answer, Problem> {
-    let report = call.shared.check_health().await;
-    let limits = call.shared.office().limits();
-    let host = call.visitor.home.path().display().to_string();
-    Ok(json!({
-        "status": if report.problem.is_none() { "ok" } else { "unhealthy" },
-        "reason": report.problem,
-        "environment": "posthaste",
-        "version": env!("CARGO_PKG_VERSION"),
-        "http_host": null,
-        "http_port": null,
-        "database_url": if call.runs_office() { Value::from(format!("sqlite://{host}")) } else { Value::Null },
-        "realm": call.visitor.home.realm(),
-        "limits": { "message_bytes": limits.message_bytes, "page": limits.page },
-    })
-    .into())
+async fn health_check(call: &Call, _: HealthCheckArgs) -> Result<Answer, DoorError> {
+    let report = call.door.check_health().await;
+    let limits = call.door.office().limits();
+    let path = call.visitor.home.path().display();
+    Ok(Answer::one(&Health {
+        status: if report.problem.is_none() { "ok" } else { "unhealthy" }.to_owned(),
+        reason: report.problem,
+        environment: "posthaste".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        http_host: None,
+        http_port: None,
+        database_url: call.runs_office().then(|| format!("sqlite://{path}")),
+        realm: call.visitor.home.realm().to_string(),
+        limits: HealthLimits { message_bytes: limits.message_bytes, page: limits.page },
+    }))
 }
 
-async fn ensure_project(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.ensure(args.need("human_key")).await?;
-    Ok(call.placed(&project).into())
+async fn ensure_project(call: &Call, args: EnsureProjectArgs) -> Result<Answer, DoorError> {
+    let project = call.ensure(&args.human_key).await?;
+    Ok(Answer::one(&call.placed(&project)))
 }
 
-async fn register_agent(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let agent = register(call, &project, args.text("name"), &args).await?;
-    Ok(with_secret(call, &project, &agent).into())
+async fn register_agent(call: &Call, args: RegisterAgentArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let registration = Registration {
+        program: &args.program,
+        model: &args.model,
+        task_description: args.task_description.as_deref(),
+        attachments_policy: Some(&args.attachments_policy),
+        directory: Some(&args.project_key),
+        secret: args.registration_token.as_deref(),
+    };
+    let agent = register(call, &project, args.name.as_deref(), &registration).await?;
+    Ok(Answer::one(&registered(call, &project, &agent)))
 }
 
-async fn create_agent_identity(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    if let Some(hint) = args.text("name_hint").filter(|hint| check_name(hint).is_ok()) {
+async fn create_agent_identity(call: &Call, args: CreateAgentIdentityArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let registration = Registration {
+        program: &args.program,
+        model: &args.model,
+        task_description: args.task_description.as_deref(),
+        attachments_policy: Some(&args.attachments_policy),
+        directory: Some(&args.project_key),
+        secret: None,
+    };
+    if let Some(hint) = args.name_hint.as_deref().filter(|hint| check_name(hint).is_ok()) {
         let (caller, bearer) = call.registrar(&project).await?;
-        let verb = Register { existing: Existing::Refuse, ..entry(bearer, hint, &args)? };
+        let verb = Register { existing: Existing::Refuse, ..entry(bearer, hint, &registration)? };
         let taken = |error: &EngineError| {
             let refusal = error.refusal();
             matches!(refusal, Some(Refusal::AgentExists { .. } | Refusal::LooksTaken { .. }))
@@ -119,32 +184,32 @@ async fn create_agent_identity(call: &Call, args: Args) -> Result<Answer, Proble
             Err(error) => Err(error),
         };
         match entered {
-            Ok(registered) => return Ok(with_secret(call, &project, &registered.agent).into()),
+            Ok(entered) => return Ok(Answer::one(&registered(call, &project, &entered.agent))),
             Err(error) if taken(&error) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    let agent = made_up(call, &project, &args).await?;
-    Ok(with_secret(call, &project, &agent).into())
+    let agent = made_up(call, &project, &registration).await?;
+    Ok(Answer::one(&registered(call, &project, &agent)))
 }
 
-/// Registers under a name, taking it over if it is the visitor's, or under a made-up one.
-pub(in super::super) async fn register(
+/// Registers under a name, taking it over if it is the caller's, or under a made-up one.
+pub(super) async fn register(
     call: &Call,
     project: &Project,
     name: Option<&str>,
-    args: &Args,
-) -> Result<Agent, Problem> {
-    let Some(name) = name else { return made_up(call, project, args).await };
+    registration: &Registration<'_>,
+) -> Result<Agent, DoorError> {
+    let Some(name) = name else { return made_up(call, project, registration).await };
     check_name(name)?;
     let (own, bearer) = call.registrar(project).await?;
-    let mut verb = Register { existing: Existing::TakeOver, ..entry(bearer, name, args)? };
+    let mut verb = Register { existing: Existing::TakeOver, ..entry(bearer, name, registration)? };
     let id = AgentId::new(name).map_err(Refusal::from)?;
-    // With its own secret an agent comes back whoever registered it.
-    let mut caller = match args.token() {
-        Some(token) => match call.act_with(project, name, Some(token)).await {
+    // With its own secret an agent comes back, no matter which token registered it.
+    let mut caller = match registration.secret {
+        Some(secret) => match call.act(project, name, Some(secret)).await {
             Ok(caller) => caller,
-            // Nobody of that name: there is nothing to prove.
+            // There is no agent of that name, so there is nothing to prove.
             Err(problem) if problem.code == "AGENT_NOT_FOUND" => own,
             Err(problem) => return Err(problem),
         },
@@ -163,13 +228,19 @@ pub(in super::super) async fn register(
     Ok(registered.agent)
 }
 
-async fn made_up(call: &Call, project: &Project, args: &Args) -> Result<Agent, Problem> {
+async fn made_up(
+    call: &Call,
+    project: &Project,
+    registration: &Registration<'_>,
+) -> Result<Agent, DoorError> {
     let (caller, bearer) = call.registrar(project).await?;
-    // Any number will do to start from, as long as others start elsewhere.
+    // A random start, so that callers that register at once try different names.
     let start = to_wire::number(&[&stamp::secret()]).unsigned_abs();
     for number in start..start.saturating_add(NAME_TRIES) {
-        let verb =
-            Register { existing: Existing::Refuse, ..entry(bearer.clone(), &memorable(number), args)? };
+        let verb = Register {
+            existing: Existing::Refuse,
+            ..entry(bearer.clone(), &memorable(number), registration)?
+        };
         match project.engine.submit(&caller, verb).await {
             Ok(registered) => {
                 project.engine.presences().beat(registered.agent.id.clone(), "available", None, ALIVE);
@@ -179,71 +250,82 @@ async fn made_up(call: &Call, project: &Project, args: &Args) -> Result<Agent, P
             Err(error) => return Err(error.into()),
         }
     }
-    Err(Problem::new("NAME_TAKEN", "no free name was found; give one with 'name'"))
+    Err(DoorError::new("NAME_TAKEN", "no free name was found; give one with 'name'"))
 }
 
-fn check_name(name: &str) -> Result<(), Problem> {
+fn check_name(name: &str) -> Result<(), DoorError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if starts && name.chars().all(plain) && name.len() <= LONGEST_NAME {
+    if starts && name.chars().all(plain) && name.len() <= MAX_NAME_BYTES {
         return Ok(());
     }
     let text = format!(
         "'{name}' cannot be an agent's name: letters, digits, '.', '_' and '-', starting with a letter or digit, \
-         at most {LONGEST_NAME}; such as BlueLake or worker_42"
+         at most {MAX_NAME_BYTES}; such as BlueLake or worker_42"
     );
-    Err(Problem::new("INVALID_NAME", text))
+    Err(DoorError::new("INVALID_NAME", text))
 }
 
-fn entry(bearer: Bearer, name: &str, args: &Args) -> Result<Register, Problem> {
+/// What an agent gives to be registered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Registration<'a> {
+    pub(super) program: &'a str,
+    pub(super) model: &'a str,
+    pub(super) task_description: Option<&'a str>,
+    pub(super) attachments_policy: Option<&'a str>,
+    /// The project as it was named: its path, if the agent works there.
+    pub(super) directory: Option<&'a str>,
+    /// The secret of the agent that is resumed.
+    pub(super) secret: Option<&'a str>,
+}
+
+fn entry(bearer: Bearer, name: &str, given: &Registration<'_>) -> Result<Register, DoorError> {
     let id = AgentId::new(name).map_err(Refusal::from)?;
-    let mut meta = json!({
-        "program": args.need("program"),
-        "model": args.need("model"),
-        "attachments_policy": args.text("attachments_policy").unwrap_or("auto"),
-    });
-    // Where the agent works, so that the guard of that directory recognises it.
-    let named = args.text("human_key").or_else(|| args.text("project_key"));
-    if let Some(directory) = named.and_then(alias) {
-        meta[DIRECTORY] = directory.into();
-    }
+    let meta = AgentMeta {
+        program: given.program,
+        model: given.model,
+        attachments_policy: given.attachments_policy.unwrap_or("auto"),
+        directory: given.directory.and_then(alias),
+    };
     Ok(Register {
         id: Some(id),
         kind: Some(AgentKind::Agent),
         name: Some(name.to_owned()),
-        description: args.text("task_description").map(str::to_owned),
-        meta: Some(Json::from_value(&meta)),
+        description: given.task_description.map(str::to_owned),
+        meta: Some(meta::json(&meta)),
         bearer: Some(bearer),
         ..Register::default()
     })
 }
 
-fn with_secret(call: &Call, project: &Project, agent: &Agent) -> Value {
-    let mut profile = to_wire::profile(project, agent, None);
-    profile["registration_token"] = call.secret_of(project, agent).into();
-    profile["shell"] = format!("export POSTHASTE_AGENT={}", agent.id).into();
-    profile
+/// An agent's profile with its secret, for the caller that registered it.
+pub(super) fn registered(call: &Call, project: &Project, agent: &Agent) -> RegisteredAgent {
+    RegisteredAgent {
+        profile: to_wire::profile(project, agent, None),
+        registration_token: call.secret_of(project, agent),
+        shell: format!("export POSTHASTE_AGENT={}", agent.id),
+    }
 }
 
-/// The agents that say they work in a directory, below it or above it, as far as the visitor may speak for them. Those
+/// The agents that say they work in a directory, below it or above it, as far as the caller may speak for them. Agents
 /// that gave no sign of life lately are left out unless they are in `holders`.
 pub(in super::super) async fn working_in(
     call: &Call,
     project: &Project,
     directory: &str,
     holders: &[AgentId],
-) -> Result<Vec<AgentId>, Problem> {
+) -> Result<Vec<AgentId>, DoorError> {
     let own = call.own(project)?;
-    let near = |place: &str| {
-        place == directory || below(place, directory).is_some() || below(directory, place).is_some()
+    let near = |other: &str| {
+        other == directory || below(other, directory).is_some() || below(directory, other).is_some()
     };
     let (mut found, mut after) = (Vec::new(), None);
-    for _ in 0..MOST_PAGES {
-        let page = agents(call, project, after.take(), PAGE).await?;
-        after = page.last().filter(|_| page.len() >= PAGE).map(|(agent, _)| agent.id.clone());
+    for _ in 0..MAX_PAGES {
+        let page = agents(call, project, after.take(), AGENTS_PER_PAGE).await?;
+        after = page.last().filter(|_| page.len() >= AGENTS_PER_PAGE).map(|(agent, _)| agent.id.clone());
         for (agent, seen) in page {
             let ours = call.runs(project) || agent.owner.as_ref() == Some(&own.agent);
-            let here = to_wire::said(&agent, DIRECTORY).as_str().is_some_and(near);
+            let here = to_wire::said(&agent, DIRECTORY).is_some_and(|directory| near(&directory));
             let active =
                 seen.is_some() || project.engine.is_attached(&agent.id) || holders.contains(&agent.id);
             if ours && here && active {
@@ -257,25 +339,20 @@ pub(in super::super) async fn working_in(
     Ok(found)
 }
 
-/// The profile as `macro_start_session` and the like show it.
-pub(in super::super) fn profile_with_secret(call: &Call, project: &Project, agent: &Agent) -> Value {
-    with_secret(call, project, agent)
-}
-
-async fn whois(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let id = AgentId::new(args.need("agent_name")).map_err(Refusal::from)?;
-    if args.token().is_some() {
-        call.act(&project, id.as_str(), &args).await?;
+async fn whois(call: &Call, args: WhoisArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let id = AgentId::new(&args.agent_name).map_err(Refusal::from)?;
+    if args.registration_token.is_some() {
+        call.act(&project, id.as_str(), args.registration_token.as_deref()).await?;
     }
-    args.within("commit_limit", 0, 100)?;
+    within("commit_limit", args.commit_limit, 0, 100)?;
     let caller = call.own(&project)?;
     let (agent, seen) = seen(call, &project, &caller, id).await?;
-    let mut profile = to_wire::profile(&project, &agent, seen.as_ref());
-    profile["contact_policy"] = to_wire::policy(&agent).into();
-    // Mail is not kept in a repository, so there are no commits to show.
-    profile["recent_commits"] = json!([]);
-    Ok(profile.into())
+    Ok(Answer::one(&WhoisAnswer {
+        profile: to_wire::profile(&project, &agent, seen.as_ref()),
+        contact_policy: to_wire::policy(&agent).to_owned(),
+        recent_commits: [],
+    }))
 }
 
 /// An agent and its last sign of life.
@@ -284,7 +361,7 @@ pub(in super::super) async fn seen(
     project: &Project,
     caller: &Caller,
     id: AgentId,
-) -> Result<(Agent, Option<Presence>), Problem> {
+) -> Result<(Agent, Option<Presence>), DoorError> {
     let (asking, engine) = (caller.clone(), project.engine.clone());
     call.look(project, caller, move |view| {
         let agent = view.agent(&asking, &id)?;
@@ -300,7 +377,7 @@ pub(in super::super) async fn agents(
     project: &Project,
     after: Option<AgentId>,
     limit: usize,
-) -> Result<Vec<(Agent, Option<Presence>)>, Problem> {
+) -> Result<Vec<(Agent, Option<Presence>)>, DoorError> {
     let caller = call.own(project)?;
     let (asking, engine) = (caller.clone(), project.engine.clone());
     call.look(project, &caller, move |view| {
@@ -315,28 +392,35 @@ pub(in super::super) async fn agents(
     .await
 }
 
-async fn list_agents(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let limit = args.within("limit", 1, 1_000)?.unwrap_or(100);
-    let after = args.text("after").map(AgentId::new).transpose().map_err(Refusal::from)?;
-    let rows = agents(call, &project, after, usize::try_from(limit).unwrap_or(100)).await?;
-    let row = |(agent, seen): &(Agent, Option<Presence>)| {
-        let mut row = to_wire::profile(&project, agent, seen.as_ref());
-        row["door"] = agent.via.as_str().into();
-        row["kind"] = json!(agent.kind);
-        row["role"] = json!(agent.role);
-        row["online"] = (seen.is_some() || project.engine.is_attached(&agent.id)).into();
-        row["contact_policy"] = to_wire::policy(agent).into();
-        row
+async fn list_agents(call: &Call, args: ListAgentsArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let limit = limit(args.limit)?;
+    let after = args.after.map(AgentId::new).transpose().map_err(Refusal::from)?;
+    let rows = agents(call, &project, after, limit).await?;
+    let row = |(agent, seen): &(Agent, Option<Presence>)| ListedAgent {
+        agent: listed(&project, agent, seen.as_ref()),
+        kind: agent.kind.as_str().to_owned(),
+        role: agent.role.clone(),
+        online: seen.is_some() || project.engine.is_attached(&agent.id),
+        contact_policy: to_wire::policy(agent).to_owned(),
     };
-    Ok(Answer::List(rows.iter().map(row).collect(), "No agents that you can see."))
+    Ok(Answer::list(&rows.iter().map(row).collect::<Vec<_>>(), "No agents that you can see."))
 }
 
-async fn deregister_agent(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
+/// An agent with the door that it came through.
+pub(in super::super) fn listed(project: &Project, agent: &Agent, seen: Option<&Presence>) -> ResourceAgent {
+    ResourceAgent { profile: to_wire::profile(project, agent, seen), door: agent.via.to_string() }
+}
+
+async fn deregister_agent(call: &Call, args: DeregisterAgentArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
     let verb = Unregister { agent: caller.agent.clone(), reason: None, cause: None };
     let gone = call.ask(&project, &caller, verb).await?;
     project.engine.presences().leave(&gone.id);
-    Ok(json!({ "agent": gone.id, "retired": true, "retired_at": gone.retired_at.map(to_wire::time) }).into())
+    Ok(Answer::one(&DeregisteredAgent {
+        agent: gone.id.to_string(),
+        retired: true,
+        retired_at: gone.retired_at.map(to_wire::time),
+    }))
 }

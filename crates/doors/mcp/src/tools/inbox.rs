@@ -1,14 +1,16 @@
-//! Reading mail. Fetching never consumes; unread is one truth for every door.
+//! Reading mail. Fetching never consumes; all doors share what is read.
 
 use posthaste_engine::nouns::{Caller, Priority, Seq};
 use posthaste_engine::verbs::deliveries::MarkRead;
 use posthaste_engine::views::{InboxMessage, InboxQuery};
-use serde_json::{Value, json};
+use posthaste_wire::mcp::answers::{AcknowledgedMessage, ReadMessage};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::super::answer::Answer;
-use super::super::args::Args;
+use super::super::arguments::{int, limit};
 use super::super::call::Call;
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::to_wire::{self, Since};
 use super::mail::id_of;
@@ -16,33 +18,61 @@ use posthaste_host::acks;
 use posthaste_host::projects::Project;
 
 pub(in super::super) const LINES: &[Line] = &[
-    tool!(
-        fetch_inbox,
-        core,
-        SETS,
-        "An agent's mail, newest first. Does not consume. since_ts is exclusive; after_id is an exact cursor.",
-        "project_key! agent_name! limit:int=20 urgent_only:flag=false include_bodies:flag=false since_ts topic unread_only:flag=false after_id:int mark_read:flag=false registration_token"
-    ),
-    tool!(
-        mark_message_read,
-        core,
-        SETS,
-        "Mark a message read; the first time is kept.",
-        "project_key! agent_name! message_id!:int registration_token"
-    ),
-    tool!(
-        acknowledge_message,
-        core,
-        SETS reaches_agents,
-        "Acknowledge a message (and mark it read); its sender can see that.",
-        "project_key! agent_name! message_id!:int registration_token"
-    ),
+    tool!(fetch_inbox(FetchInboxArgs), core, SETS),
+    tool!(mark_message_read(MarkMessageReadArgs), core, SETS),
+    tool!(acknowledge_message(AcknowledgeMessageArgs), core, SETS reaches_agents),
 ];
 
-/// Letters looked at for a topic before the search for more is given up.
-const MOST_LOOKED_AT: usize = 5_000;
+/// An agent's mail, newest first. Does not consume. since_ts is exclusive; after_id is an exact cursor.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct FetchInboxArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    #[serde(default = "int::<20>")]
+    limit: i64,
+    #[serde(default)]
+    urgent_only: bool,
+    #[serde(default)]
+    include_bodies: bool,
+    /// RFC 3339
+    since_ts: Option<String>,
+    /// a label, such as ci
+    topic: Option<String>,
+    #[serde(default)]
+    unread_only: bool,
+    /// only messages newer than this id
+    after_id: Option<i64>,
+    /// mark the returned messages as read
+    #[serde(default)]
+    mark_read: bool,
+    registration_token: Option<String>,
+}
 
-/// Which letters of an inbox are wanted.
+/// Mark a message read; the first time is kept.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct MarkMessageReadArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    message_id: i64,
+    registration_token: Option<String>,
+}
+
+/// Acknowledge a message (and mark it read); its sender can see that.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct AcknowledgeMessageArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    message_id: i64,
+    registration_token: Option<String>,
+}
+
+/// Messages looked at for a topic before the search for more is given up.
+const MAX_SCANNED: usize = 5_000;
+
+/// Which messages of an inbox are wanted.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Wanted {
     pub(in super::super) limit: usize,
@@ -53,42 +83,43 @@ pub(in super::super) struct Wanted {
     pub(in super::super) topic: Option<String>,
 }
 
-async fn fetch_inbox(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
-    let limit = args.within("limit", 1, 1_000)?.unwrap_or(20);
+async fn fetch_inbox(call: &Call, args: FetchInboxArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
+    let narrowed = args.urgent_only
+        || args.unread_only
+        || args.since_ts.is_some()
+        || args.topic.is_some()
+        || args.after_id.is_some();
     let wanted = Wanted {
-        limit: usize::try_from(limit).unwrap_or(20),
-        urgent: args.flag("urgent_only"),
-        unread: args.flag("unread_only"),
-        since: args.text("since_ts").map(Since::parse).transpose()?,
-        after: args.whole("after_id"),
-        topic: args.text("topic").map(str::to_owned),
+        limit: limit(args.limit)?,
+        urgent: args.urgent_only,
+        unread: args.unread_only,
+        since: args.since_ts.as_deref().map(Since::parse).transpose()?,
+        after: args.after_id,
+        topic: args.topic,
     };
-    let letters = letters(call, &project, &caller, wanted).await?;
-    if args.flag("mark_read") {
-        for letter in letters.iter().filter(|letter| letter.delivery.state.is_unread()) {
-            let verb = MarkRead { agent: caller.agent.clone(), message: letter.message.id, unread: false };
+    let found = messages(call, &project, &caller, wanted).await?;
+    if args.mark_read {
+        for unread in found.iter().filter(|found| found.delivery.state.is_unread()) {
+            let verb = MarkRead { agent: caller.agent.clone(), message: unread.message.id, unread: false };
             call.ask(&project, &caller, verb).await?;
         }
     }
-    let bodies = args.flag("include_bodies");
-    let narrowed = ["urgent_only", "unread_only"].iter().any(|name| args.flag(name))
-        || ["since_ts", "topic", "after_id"].iter().any(|name| args.has(name));
     let none = if narrowed { "No messages match." } else { "The inbox is empty." };
-    Ok(Answer::List(letters.iter().map(|letter| to_wire::letter(&project, letter, bodies)).collect(), none))
+    Ok(Answer::list(&to_wire::inbox(&project, &found, args.include_bodies), none))
 }
 
-/// Letters of an agent's inbox, the newest first.
-pub(in super::super) async fn letters(
+/// Messages of an agent's inbox, the newest first.
+pub(in super::super) async fn messages(
     call: &Call,
     project: &Project,
     caller: &Caller,
     wanted: Wanted,
-) -> Result<Vec<InboxMessage>, Problem> {
+) -> Result<Vec<InboxMessage>, DoorError> {
     let asking = caller.clone();
     call.look(project, caller, move |view| {
-        let since = wanted.since.map(|since| since.place(view)).transpose()?;
+        let since = wanted.since.map(|since| since.seq(view)).transpose()?;
         let mut query = InboxQuery {
             unread: wanted.unread,
             at_least: wanted.urgent.then_some(Priority::HIGH),
@@ -104,10 +135,12 @@ pub(in super::super) async fn letters(
             let page = view.inbox(&asking, &asking.agent, &query)?;
             looked_at += page.items.len();
             found.extend(
-                page.items.into_iter().filter(|letter| to_wire::extras(&letter.message).0 == topic.as_str()),
+                page.items
+                    .into_iter()
+                    .filter(|found| to_wire::extras(&found.message).0.as_ref() == Some(topic)),
             );
             query.before = page.next;
-            let enough = found.len() >= wanted.limit || looked_at >= MOST_LOOKED_AT || view.has_enough();
+            let enough = found.len() >= wanted.limit || looked_at >= MAX_SCANNED || view.has_enough();
             if page.next.is_none() || enough {
                 found.truncate(wanted.limit);
                 return Ok(found);
@@ -117,36 +150,37 @@ pub(in super::super) async fn letters(
     .await
 }
 
-async fn mark_message_read(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
-    let number = args.whole("message_id").unwrap_or_default();
+async fn mark_message_read(call: &Call, args: MarkMessageReadArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
+    let number = args.message_id;
     let message = id_of(call, &project, &caller, number).await?;
     let verb = MarkRead { agent: caller.agent.clone(), message, unread: false };
     let delivery = call.ask(&project, &caller, verb).await?;
-    Ok(json!({ "message_id": number, "read": true, "read_at": delivery.read_at.map(to_wire::time) }).into())
+    let read_at = delivery.read_at.map(to_wire::time);
+    Ok(Answer::one(&ReadMessage { message_id: number, read: true, read_at }))
 }
 
-async fn acknowledge_message(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
-    let number = args.whole("message_id").unwrap_or_default();
-    acknowledge(call, &project, &caller, number, None).await.map(Answer::from)
+async fn acknowledge_message(call: &Call, args: AcknowledgeMessageArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
+    let number = args.message_id;
+    Ok(Answer::one(&acknowledge(call, &project, &caller, number, None).await?))
 }
 
-pub(in super::super) async fn acknowledge(
+pub(super) async fn acknowledge(
     call: &Call,
     project: &Project,
     caller: &Caller,
     number: i64,
     response: Option<String>,
-) -> Result<Value, Problem> {
+) -> Result<AcknowledgedMessage, DoorError> {
     let message = id_of(call, project, caller, number).await?;
     let delivery = acks::acknowledge(&project.engine, caller, message, response).await?;
-    Ok(json!({
-        "message_id": number,
-        "acknowledged": true,
-        "acknowledged_at": delivery.acked_at.map(to_wire::time),
-        "read_at": delivery.read_at.map(to_wire::time),
-    }))
+    Ok(AcknowledgedMessage {
+        message_id: number,
+        acknowledged: true,
+        acknowledged_at: delivery.acked_at.map(to_wire::time),
+        read_at: delivery.read_at.map(to_wire::time),
+    })
 }

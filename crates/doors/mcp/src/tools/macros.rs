@@ -1,182 +1,306 @@
 //! Several steps in one call, for agents that want to start quickly.
 
-use serde_json::{Value, json};
+use posthaste_engine::Refusal;
+use posthaste_engine::nouns::{Address, AgentId, Caller};
+use posthaste_wire::mcp::answers::{
+    self, ContactAnswer, Handshake, InboxMessage, ReservationCycle, Reserved,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::super::answer::Answer;
-use super::super::args::Args;
+use super::super::arguments::{int, within, yes};
 use super::super::attachments::Given;
-use super::super::call::Call;
-use super::super::errors::Problem;
+use super::super::call::{Call, VIA};
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
-use super::contacts::{self, Wish};
-use super::inbox::{self, Wanted};
-use super::reservations::{self, Asked};
-use super::{identity, mail, threads};
+use super::contacts::{self, MAX_CONTACT_SECONDS, Wish};
+use super::identity::{self, Registration};
+use super::reservations::{self, MAX_RESERVATION_SECONDS, Wanted};
+use super::{inbox, mail, threads};
+use posthaste_host::projects::Project;
 
 pub(in super::super) const LINES: &[Line] = &[
-    tool!(
-        macro_start_session,
-        core,
-        ADDS,
-        "Start here: open the project, register (or resume agent_name), reserve paths, read the inbox.",
-        "human_key! program! model! task_description agent_name file_reservation_paths:texts file_reservation_reason=macro-session file_reservation_ttl_seconds:int=3600 inbox_limit:int=10 registration_token"
-    ),
-    tool!(
-        macro_prepare_thread,
-        full,
-        ADDS,
-        "Join a thread: register if need be, summarise it, read the inbox.",
-        "project_key! thread_id! program! model! agent_name task_description register_if_missing:flag=true include_examples:flag=true inbox_limit:int=10 include_inbox_bodies:flag=false llm_mode:flag llm_model registration_token"
-    ),
-    tool!(
-        macro_file_reservation_cycle,
-        full,
-        CYCLES,
-        "Reserve paths and, with auto_release, give them back at once.",
-        "project_key! agent_name! paths!:texts ttl_seconds:int=3600 exclusive:flag=true reason=macro-file_reservation auto_release:flag=false registration_token"
-    ),
-    tool!(
-        macro_contact_handshake,
-        full,
-        ADDS reaches_agents,
-        "Request contact, accept it for the target if you may act for it, send a welcome.",
-        "project_key! requester target reason ttl_seconds:int=604800 auto_accept:flag=false welcome_subject welcome_body to_project requester_registration_token target_registration_token agent_name to_agent register_if_missing:flag=true program model task_description thread_id"
-    ),
+    tool!(macro_start_session(MacroStartSessionArgs), core, ADDS),
+    tool!(macro_prepare_thread(MacroPrepareThreadArgs), full, ADDS),
+    tool!(macro_file_reservation_cycle(MacroFileReservationCycleArgs), full, CYCLES),
+    tool!(macro_contact_handshake(MacroContactHandshakeArgs), full, ADDS reaches_agents),
 ];
 
-async fn macro_start_session(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.ensure(args.need("human_key")).await?;
-    let agent = identity::register(call, &project, args.text("agent_name"), &args).await?;
-    let caller = posthaste_engine::nouns::Caller::member(agent.id.clone(), super::super::call::VIA);
-    let paths = args.texts("file_reservation_paths");
-    let reserved = if paths.is_empty() {
-        json!({ "granted": [], "conflicts": [] })
+/// Start here: open the project, register (or resume agent_name), reserve paths, read the inbox.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct MacroStartSessionArgs {
+    /// absolute path of the working directory
+    human_key: String,
+    /// the client, such as claude-code
+    program: String,
+    model: String,
+    task_description: Option<String>,
+    agent_name: Option<String>,
+    #[serde(default)]
+    file_reservation_paths: Vec<String>,
+    #[serde(default = "session_reason")]
+    file_reservation_reason: String,
+    #[serde(default = "int::<3600>")]
+    file_reservation_ttl_seconds: i64,
+    #[serde(default = "int::<10>")]
+    inbox_limit: i64,
+    registration_token: Option<String>,
+}
+
+/// Join a thread: register if need be, summarise it, read the inbox.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct MacroPrepareThreadArgs {
+    /// absolute path or slug
+    project_key: String,
+    thread_id: String,
+    /// the client, such as claude-code
+    program: String,
+    model: String,
+    agent_name: Option<String>,
+    task_description: Option<String>,
+    #[serde(default = "yes")]
+    register_if_missing: bool,
+    #[serde(default = "yes")]
+    include_examples: bool,
+    #[serde(default = "int::<10>")]
+    inbox_limit: i64,
+    #[serde(default)]
+    include_inbox_bodies: bool,
+    /// ignored
+    #[expect(dead_code, reason = "taken for clients that give it")]
+    llm_mode: Option<bool>,
+    /// ignored
+    #[expect(dead_code, reason = "taken for clients that give it")]
+    llm_model: Option<String>,
+    registration_token: Option<String>,
+}
+
+/// Reserve paths and, with auto_release, give them back at once.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct MacroFileReservationCycleArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    paths: Vec<String>,
+    #[serde(default = "int::<3600>")]
+    ttl_seconds: i64,
+    /// false: shared, conflicts with exclusive ones only
+    #[serde(default = "yes")]
+    exclusive: bool,
+    #[serde(default = "cycle_reason")]
+    reason: String,
+    #[serde(default)]
+    auto_release: bool,
+    registration_token: Option<String>,
+}
+
+/// Request contact, accept it for the target if you may act for it, send a welcome.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct MacroContactHandshakeArgs {
+    /// absolute path or slug
+    project_key: String,
+    requester: Option<String>,
+    target: Option<String>,
+    reason: Option<String>,
+    #[serde(default = "int::<604_800>")]
+    ttl_seconds: i64,
+    #[serde(default)]
+    auto_accept: bool,
+    welcome_subject: Option<String>,
+    welcome_body: Option<String>,
+    /// project of to_agent, if another
+    to_project: Option<String>,
+    requester_registration_token: Option<String>,
+    target_registration_token: Option<String>,
+    /// same as requester
+    agent_name: Option<String>,
+    /// same as target
+    to_agent: Option<String>,
+    #[serde(default = "yes")]
+    register_if_missing: bool,
+    /// the client, such as claude-code
+    program: Option<String>,
+    model: Option<String>,
+    task_description: Option<String>,
+    thread_id: Option<String>,
+}
+
+fn session_reason() -> String {
+    "macro-session".to_owned()
+}
+
+fn cycle_reason() -> String {
+    "macro-file_reservation".to_owned()
+}
+
+async fn macro_start_session(call: &Call, args: MacroStartSessionArgs) -> Result<Answer, DoorError> {
+    let project = call.ensure(&args.human_key).await?;
+    let registration = Registration {
+        program: &args.program,
+        model: &args.model,
+        task_description: args.task_description.as_deref(),
+        directory: Some(&args.human_key),
+        secret: args.registration_token.as_deref(),
+        ..Registration::default()
+    };
+    let agent = identity::register(call, &project, args.agent_name.as_deref(), &registration).await?;
+    let caller = Caller::member(agent.id.clone(), VIA);
+    let file_reservations = if args.file_reservation_paths.is_empty() {
+        Reserved::default()
     } else {
-        let asked = Asked {
-            paths,
-            ttl: args.within("file_reservation_ttl_seconds", 1, 30 * 24 * 3600)?.unwrap_or(3600),
+        let ttl = args.file_reservation_ttl_seconds;
+        let wanted = Wanted {
+            paths: args.file_reservation_paths,
+            ttl: within("file_reservation_ttl_seconds", ttl, 1, MAX_RESERVATION_SECONDS)?,
             exclusive: true,
             only_if_free: false,
-            reason: args.text("file_reservation_reason").map(str::to_owned),
+            reason: Some(args.file_reservation_reason),
         };
-        reservations::reserve(call, &project, &caller, asked).await?
+        reservations::reserve(call, &project, &caller, wanted).await?
     };
-    let inbox = inbox_of(call, &project, &caller, &args, false).await?;
-    let profile = identity::profile_with_secret(call, &project, &agent);
-    let secret = profile["registration_token"].clone();
-    Ok(json!({
-        "project": call.placed(&project),
-        "agent": profile,
-        "registration_token": secret,
-        "file_reservations": reserved,
-        "inbox": inbox,
-    })
-    .into())
+    let inbox = inbox_of(call, &project, &caller, args.inbox_limit, false).await?;
+    let agent = identity::registered(call, &project, &agent);
+    Ok(Answer::one(&answers::Session {
+        project: call.placed(&project),
+        registration_token: agent.registration_token.clone(),
+        agent,
+        file_reservations,
+        inbox,
+    }))
 }
 
 async fn inbox_of(
     call: &Call,
-    project: &posthaste_host::projects::Project,
-    caller: &posthaste_engine::nouns::Caller,
-    args: &Args,
+    project: &Project,
+    caller: &Caller,
+    limit: i64,
     bodies: bool,
-) -> Result<Vec<Value>, Problem> {
-    let limit = args.within("inbox_limit", 0, 1_000)?.unwrap_or(10);
+) -> Result<Vec<InboxMessage>, DoorError> {
+    let limit = within("inbox_limit", limit, 0, 1_000)?;
     let Ok(limit @ 1..) = usize::try_from(limit) else { return Ok(Vec::new()) };
-    let letters = inbox::letters(call, project, caller, Wanted { limit, ..Wanted::default() }).await?;
-    Ok(letters.iter().map(|letter| to_wire::letter(project, letter, bodies)).collect())
+    let wanted = inbox::Wanted { limit, ..inbox::Wanted::default() };
+    let found = inbox::messages(call, project, caller, wanted).await?;
+    Ok(to_wire::inbox(project, &found, bodies))
 }
 
-async fn macro_prepare_thread(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let agent = match args.text("agent_name") {
-        Some(name) if !args.flag("register_if_missing") => {
-            let caller = call.act(&project, name, &args).await?;
+async fn macro_prepare_thread(call: &Call, args: MacroPrepareThreadArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let secret = args.registration_token.as_deref();
+    let agent = match args.agent_name.as_deref() {
+        Some(name) if !args.register_if_missing => {
+            let caller = call.act(&project, name, secret).await?;
             identity::seen(call, &project, &caller.clone(), caller.agent).await?.0
         }
-        name => identity::register(call, &project, name, &args).await?,
+        name => {
+            let registration = Registration {
+                program: &args.program,
+                model: &args.model,
+                task_description: args.task_description.as_deref(),
+                directory: Some(&args.project_key),
+                secret,
+                ..Registration::default()
+            };
+            identity::register(call, &project, name, &registration).await?
+        }
     };
-    let caller = posthaste_engine::nouns::Caller::member(agent.id.clone(), super::super::call::VIA);
-    let examples = args.flag("include_examples");
+    let caller = Caller::member(agent.id.clone(), VIA);
+    let examples = args.include_examples;
     let viewers = [caller.clone()];
-    let mut thread = threads::gist(call, &project, &viewers, args.need("thread_id"), 2_000, examples).await?;
-    thread["total_messages"] = thread["summary"]["total_messages"].clone();
-    let inbox = inbox_of(call, &project, &caller, &args, args.flag("include_inbox_bodies")).await?;
-    Ok(json!({
-        "project": to_wire::project(&project),
-        "agent": identity::profile_with_secret(call, &project, &agent),
-        "thread": thread,
-        "inbox": inbox,
-    })
-    .into())
+    let mut thread = threads::summary(call, &project, &viewers, &args.thread_id, 2_000, examples).await?;
+    thread.total_messages = Some(thread.summary.total_messages);
+    let inbox = inbox_of(call, &project, &caller, args.inbox_limit, args.include_inbox_bodies).await?;
+    Ok(Answer::one(&answers::PreparedThread {
+        project: to_wire::project(&project),
+        agent: identity::registered(call, &project, &agent),
+        thread,
+        inbox,
+    }))
 }
 
-async fn macro_file_reservation_cycle(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
-    let asked = Asked {
-        paths: args.texts("paths"),
-        ttl: args.within("ttl_seconds", 1, 30 * 24 * 3600)?.unwrap_or(3600),
-        exclusive: args.flag("exclusive"),
+async fn macro_file_reservation_cycle(
+    call: &Call,
+    args: MacroFileReservationCycleArgs,
+) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
+    let wanted = Wanted {
+        paths: args.paths.clone(),
+        ttl: within("ttl_seconds", args.ttl_seconds, 1, MAX_RESERVATION_SECONDS)?,
+        exclusive: args.exclusive,
         only_if_free: false,
-        reason: args.text("reason").map(str::to_owned),
+        reason: Some(args.reason),
     };
-    let reserved = reservations::reserve(call, &project, &caller, asked).await?;
-    let released = match args.flag("auto_release") {
-        true => reservations::release(call, &project, &caller, &args).await?,
-        false => Value::Null,
+    let file_reservations = reservations::reserve(call, &project, &caller, wanted).await?;
+    let released = match args.auto_release {
+        true => Some(reservations::release(call, &project, &caller, &args.paths, &[]).await?),
+        false => None,
     };
-    Ok(json!({ "file_reservations": reserved, "released": released }).into())
+    Ok(Answer::one(&ReservationCycle { file_reservations, released }))
 }
 
-async fn macro_contact_handshake(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let given = |first: &str, second: &str| args.text(first).or_else(|| args.text(second)).map(str::to_owned);
-    let (Some(requester), Some(target)) = (given("requester", "agent_name"), given("target", "to_agent"))
-    else {
-        return Err(Problem::new(
+async fn macro_contact_handshake(call: &Call, args: MacroContactHandshakeArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let (requester, target) = (args.requester.or(args.agent_name), args.target.or(args.to_agent));
+    let (Some(requester), Some(target)) = (requester, target) else {
+        return Err(DoorError::new(
             "MISSING_ARGUMENT",
             "requester and target are needed (or agent_name and to_agent)",
         ));
     };
-    if args.flag("register_if_missing") && args.text("program").is_some() {
-        contacts::register_if_missing(call, &project, &requester, &args).await?;
+    if args.register_if_missing
+        && let Some(program) = &args.program
+    {
+        let registration = Registration {
+            program,
+            model: args.model.as_deref().unwrap_or_default(),
+            task_description: args.task_description.as_deref(),
+            directory: Some(&args.project_key),
+            ..Registration::default()
+        };
+        contacts::register_if_missing(call, &project, &requester, &registration).await?;
     }
-    let caller = call.act_with(&project, &requester, args.text("requester_registration_token")).await?;
-    let ttl = args.within("ttl_seconds", 1, 10 * 365 * 24 * 3600)?.unwrap_or(604_800);
-    let wish = Wish { to: &target, to_project: args.text("to_project"), reason: args.text("reason"), ttl };
+    let caller = call.act(&project, &requester, args.requester_registration_token.as_deref()).await?;
+    let ttl = within("ttl_seconds", args.ttl_seconds, 1, MAX_CONTACT_SECONDS)?;
+    let to_project = args.to_project.as_deref();
+    let wish = Wish { to: &target, to_project, reason: args.reason.as_deref(), ttl };
     let request = contacts::request(call, &project, &caller, wish).await?;
-    let response = match args.flag("auto_accept") {
+    let response = match args.auto_accept {
         true => {
-            let other = match args.text("to_project") {
+            let other = match to_project {
                 Some(key) => call.project(key).await?,
                 None => project.clone(),
             };
-            let accepter = call.act_with(&other, &target, args.text("target_registration_token")).await?;
-            if other.realm() == project.realm() {
+            let accepter = call.act(&other, &target, args.target_registration_token.as_deref()).await?;
+            Some(if other.realm() == project.realm() {
                 contacts::respond(call, &other, &accepter, &requester, true, ttl).await?
             } else {
-                json!({ "from": requester, "to": target, "approved": request["status"] == "approved", "expires_ts": null, "updated": 0 })
-            }
+                ContactAnswer {
+                    from: requester,
+                    to: target.clone(),
+                    approved: request.status == "approved",
+                    expires_ts: None,
+                    updated: 0,
+                }
+            })
         }
-        false => Value::Null,
+        false => None,
     };
-    let welcome = match args.text("welcome_body").or_else(|| args.text("welcome_subject")) {
-        None => Value::Null,
-        Some(_) => {
-            let to =
-                posthaste_engine::nouns::AgentId::new(&target).map_err(posthaste_engine::Refusal::from)?;
-            let about = args.text("welcome_subject").unwrap_or("Welcome");
-            let mut note = mail::note(&to, about, args.text("welcome_body").unwrap_or_default(), false);
-            note.within = args.text("thread_id").map(mail::in_thread).transpose()?;
-            if let Some(key) = args.text("to_project") {
+    let welcome_message = match (&args.welcome_subject, &args.welcome_body) {
+        (None, None) => None,
+        (about, body) => {
+            let to = AgentId::new(&target).map_err(Refusal::from)?;
+            let about = about.as_deref().unwrap_or("Welcome");
+            let mut note = mail::note(&to, about, body.as_deref().unwrap_or_default(), false);
+            note.within = args.thread_id.as_deref().map(mail::in_thread).transpose()?;
+            if let Some(key) = to_project {
                 let realm = call.project(key).await?.realm().clone();
-                note.to = vec![posthaste_engine::nouns::Address::Remote { agent: target.clone(), realm }];
+                note.to = vec![Address::Remote { agent: target, realm }];
             }
             let sent = mail::post(call, &project, &caller, note, None, &Given::default()).await?;
-            to_wire::sent(&project, &sent)
+            Some(to_wire::sent(&project, &sent))
         }
     };
-    Ok(json!({ "request": request, "response": response, "welcome_message": welcome }).into())
+    Ok(Answer::one(&Handshake { request, response, welcome_message }))
 }

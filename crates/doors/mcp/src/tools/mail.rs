@@ -1,81 +1,159 @@
-//! Writing: a message, and an answer to one.
+//! Sending a message and replying to one.
 
-use posthaste_engine::nouns::{Address, Caller, ConversationId, Json, MessageId, Priority, RecipientKind};
+use posthaste_engine::nouns::{Address, Caller, ConversationId, MessageId, Priority, RecipientKind};
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage, SendReceipt};
 use posthaste_engine::{EngineError, Refusal};
-use serde_json::{Map, Value, json};
+use posthaste_wire::mcp::answers::{self, Delivery};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::super::answer::Answer;
-use super::super::args::Args;
-use super::super::attachments::{self, Given};
+use super::super::attachments::{self, Given, SentFile};
 use super::super::call::Call;
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
+use super::super::meta::{self, MessageMeta};
 use super::super::table::{Line, tool};
 use super::super::{markdown, to_wire};
 use posthaste_host::address;
 use posthaste_host::projects::Project;
 
 pub(in super::super) const LINES: &[Line] = &[
-    tool!(
-        send_message,
-        core,
-        ADDS reaches_agents,
-        "Send Markdown mail to agents by name (name@project for another project). thread_id groups messages. Durable once it answers.",
-        "project_key! sender_name! to!:texts subject! body_md! cc:texts bcc:texts attachments:files attachment_paths:texts convert_images:flag importance:low|normal|high|urgent=normal ack_required:flag=false thread_id broadcast:flag=false topic auto_contact_if_blocked:flag sender_token"
-    ),
-    tool!(
-        reply_message,
-        core,
-        ADDS reaches_agents,
-        "Answer a message by id: same thread, importance and ack_required; to its sender unless said otherwise.",
-        "project_key! message_id!:int sender_name! body_md! to:texts cc:texts bcc:texts attachments:files subject_prefix=Re: sender_token"
-    ),
+    tool!(send_message(SendMessageArgs), core, ADDS reaches_agents),
+    tool!(reply_message(ReplyMessageArgs), core, ADDS reaches_agents),
 ];
 
+/// Send Markdown mail to agents by name (name@project for another project). thread_id groups messages. Durable once it answers.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct SendMessageArgs {
+    /// absolute path or slug
+    project_key: String,
+    sender_name: String,
+    to: Vec<String>,
+    subject: String,
+    body_md: String,
+    #[serde(default)]
+    cc: Vec<String>,
+    #[serde(default)]
+    bcc: Vec<String>,
+    #[serde(default)]
+    #[schemars(with = "Vec<SentFile>")]
+    attachments: Vec<Map<String, Value>>,
+    /// files below the project's path
+    #[serde(default)]
+    attachment_paths: Vec<String>,
+    /// ignored
+    #[expect(dead_code, reason = "taken for clients that give it")]
+    convert_images: Option<bool>,
+    #[serde(default)]
+    importance: Importance,
+    /// ask for acknowledge_message
+    #[serde(default)]
+    ack_required: bool,
+    thread_id: Option<String>,
+    /// to every agent of the project
+    #[serde(default)]
+    broadcast: bool,
+    /// a label, such as ci
+    topic: Option<String>,
+    /// ignored
+    #[expect(dead_code, reason = "taken for clients that give it")]
+    auto_contact_if_blocked: Option<bool>,
+    /// the sender's registration_token
+    sender_token: Option<String>,
+}
+
+/// Answer a message by id: same thread, importance and ack_required; to its sender unless said otherwise.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ReplyMessageArgs {
+    /// absolute path or slug
+    project_key: String,
+    message_id: i64,
+    sender_name: String,
+    body_md: String,
+    /// default: the sender
+    #[serde(default)]
+    to: Vec<String>,
+    #[serde(default)]
+    cc: Vec<String>,
+    #[serde(default)]
+    bcc: Vec<String>,
+    #[serde(default)]
+    #[schemars(with = "Vec<SentFile>")]
+    attachments: Vec<Map<String, Value>>,
+    #[serde(default = "reply_prefix")]
+    subject_prefix: String,
+    /// the sender's registration_token
+    sender_token: Option<String>,
+}
+
+fn reply_prefix() -> String {
+    "Re:".to_owned()
+}
+
+// How pressing a message is. Not a doc comment, which would be published.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Importance {
+    Low,
+    #[default]
+    Normal,
+    High,
+    Urgent,
+}
+
+impl From<Importance> for Priority {
+    fn from(importance: Importance) -> Self {
+        match importance {
+            Importance::Low => Self::LOW,
+            Importance::Normal => Self::NORMAL,
+            Importance::High => Self::HIGH,
+            Importance::Urgent => Self::URGENT,
+        }
+    }
+}
+
 /// The longest subject, in characters; the rest is cut off.
-const LONGEST_SUBJECT: usize = 200;
-/// What conversations opened by a thread's name are for.
+const MAX_SUBJECT_CHARS: usize = 200;
+/// The kind of conversations that are opened by a thread's name.
 pub(in super::super) const THREAD: &str = "thread";
 
-async fn send_message(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("sender_name"), &args).await?;
-    let mut send = SendMessage::text(Vec::new(), args.need("body_md"));
-    address_to(&mut send, &args)?;
-    if args.flag("broadcast") {
+async fn send_message(call: &Call, args: SendMessageArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.sender_name, args.sender_token.as_deref()).await?;
+    let mut send = SendMessage::text(Vec::new(), args.body_md.as_str());
+    address_to(&mut send, [&args.to, &args.cc, &args.bcc])?;
+    if args.broadcast {
         send.to = vec![Address::All];
         send.allow_no_recipients = true;
     }
-    send.subject = Some(subject(args.need("subject")));
-    send.priority = to_wire::priority(args.need("importance"));
-    send.ack_required = args.flag("ack_required");
-    send.within = args.text("thread_id").map(in_thread).transpose()?;
-    let topic = args.text("topic").map(check_topic).transpose()?;
-    let sent = post(call, &project, &caller, send, topic, &Given::of(&args)).await?;
+    send.subject = Some(subject(&args.subject));
+    send.priority = args.importance.into();
+    send.ack_required = args.ack_required;
+    send.within = args.thread_id.as_deref().map(in_thread).transpose()?;
+    let topic = args.topic.as_deref().map(check_topic).transpose()?;
+    let files = Given { paths: args.attachment_paths, sent: args.attachments };
+    let sent = post(call, &project, &caller, send, topic, &files).await?;
     let payload = to_wire::sent(&project, &sent);
-    let attachments = payload["attachments"].clone();
-    let mut answer = json!({
-        "deliveries": [{ "project": project.human_key, "payload": payload }],
-        "count": 1,
-        "attachments": attachments,
-    });
-    if args.token().is_some() {
-        answer["verified_sender"] = true.into();
-    }
-    Ok(answer.into())
+    Ok(Answer::one(&answers::SendReceipt {
+        attachments: payload.message.attachments.clone(),
+        deliveries: [Delivery { project: project.human_key, payload }],
+        count: 1,
+        verified_sender: args.sender_token.map(|_| true),
+    }))
 }
 
-async fn reply_message(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("sender_name"), &args).await?;
-    let number = args.whole("message_id").unwrap_or_default();
+async fn reply_message(call: &Call, args: ReplyMessageArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.sender_name, args.sender_token.as_deref()).await?;
+    let number = args.message_id;
     let asking = caller.clone();
     let original = call.look(&project, &caller, move |view| view.message_at(&asking, number)).await?;
     let message = &original.message;
-    let mut send = SendMessage::text(Vec::new(), args.need("body_md"));
-    address_to(&mut send, &args)?;
-    if !args.has("to") {
-        // Whoever answers its own message means those it was for.
+    let mut send = SendMessage::text(Vec::new(), args.body_md.as_str());
+    address_to(&mut send, [&args.to, &args.cc, &args.bcc])?;
+    if args.to.is_empty() {
+        // A reply to a message of one's own goes to its recipients.
         send.to = if message.from == caller.agent {
             let parties = original.deliveries.iter().filter(|delivery| delivery.copy == RecipientKind::To);
             parties
@@ -86,26 +164,28 @@ async fn reply_message(call: &Call, args: Args) -> Result<Answer, Problem> {
             vec![address::parse(message.from.as_str()).map_err(Refusal::from)?]
         };
     }
-    let (prefix, about) = (args.need("subject_prefix"), to_wire::subject(message));
+    let (prefix, about) = (&args.subject_prefix, to_wire::subject(message));
     let again = !prefix.is_empty() && about.to_lowercase().starts_with(&prefix.to_lowercase());
-    let about = if again || prefix.is_empty() { about.to_owned() } else { format!("{prefix} {about}") };
+    let about = if again || prefix.is_empty() { about } else { format!("{prefix} {about}") };
     send.subject = Some(subject(&about));
     (send.priority, send.ack_required) = (message.priority, message.ack_required);
     send.in_reply_to = Some(message.id);
-    // A number can be guessed and taken by another agent before the reply; what is said under it is for its parties all the same.
+    // A number can be guessed and taken by another agent before the reply; the reply still reaches its parties only.
     let thread = message.conversation.as_ref().map_or_else(|| message.seq.to_string(), ToString::to_string);
     send.within = Some(in_thread(&thread)?);
     let (topic, _) = to_wire::extras(message);
-    let sent = post(call, &project, &caller, send, topic.as_str(), &Given::of(&args)).await?;
-    let payload = to_wire::sent(&project, &sent);
-    let mut answer = payload.as_object().cloned().unwrap_or_default();
-    answer.insert("reply_to".to_owned(), number.into());
-    answer.insert("deliveries".to_owned(), json!([{ "project": project.human_key, "payload": payload }]));
-    answer.insert("count".to_owned(), 1.into());
-    Ok(Value::Object(answer).into())
+    let files = Given { paths: Vec::new(), sent: args.attachments };
+    let sent = post(call, &project, &caller, send, topic.as_deref(), &files).await?;
+    let message = to_wire::sent(&project, &sent);
+    Ok(Answer::one(&answers::Reply {
+        deliveries: [Delivery { project: project.human_key, payload: message.clone() }],
+        message,
+        reply_to: number,
+        count: 1,
+    }))
 }
 
-/// Sends a letter with what this door keeps in its meta.
+/// Sends a message with what this door keeps in its meta.
 pub(in super::super) async fn post(
     call: &Call,
     project: &Project,
@@ -113,18 +193,11 @@ pub(in super::super) async fn post(
     mut send: SendMessage,
     topic: Option<&str>,
     files: &Given,
-) -> Result<SendReceipt, Problem> {
+) -> Result<SendReceipt, DoorError> {
     markdown::check(send.body.as_str())?;
-    let kept = attachments::keep(call, project, files).await?;
-    let mut meta = Map::new();
-    if let Some(topic) = topic {
-        meta.insert("topic".to_owned(), topic.into());
-    }
-    if !kept.is_empty() {
-        meta.insert("attachments".to_owned(), Value::Array(kept));
-    }
-    if !meta.is_empty() {
-        send.meta = Some(Json::from_value(&Value::Object(meta)));
+    let attachments = attachments::keep(call, project, files).await?;
+    if topic.is_some() || !attachments.is_empty() {
+        send.meta = Some(meta::json(&MessageMeta { topic, attachments }));
     }
     resolve_projects(call, project, &mut send).await?;
     match project.engine.submit(caller, send).await {
@@ -142,8 +215,8 @@ pub(in super::super) async fn post(
     }
 }
 
-/// A letter to `name@project` names the project as its agents do; the engine wants the realm.
-async fn resolve_projects(call: &Call, project: &Project, send: &mut SendMessage) -> Result<(), Problem> {
+/// A message to `name@project` names the project as its agents do; the engine wants the realm.
+async fn resolve_projects(call: &Call, project: &Project, send: &mut SendMessage) -> Result<(), DoorError> {
     for address in send.to.iter_mut().chain(&mut send.cc).chain(&mut send.bcc) {
         let Address::Remote { realm, .. } = address else { continue };
         if realm == project.realm() {
@@ -156,11 +229,12 @@ async fn resolve_projects(call: &Call, project: &Project, send: &mut SendMessage
     Ok(())
 }
 
-fn address_to(send: &mut SendMessage, args: &Args) -> Result<(), Problem> {
-    for (list, name) in [(&mut send.to, "to"), (&mut send.cc, "cc"), (&mut send.bcc, "bcc")] {
-        for word in args.texts(name) {
+fn address_to(send: &mut SendMessage, [to, cc, bcc]: [&[String]; 3]) -> Result<(), DoorError> {
+    let lists = [(&mut send.to, "to", to), (&mut send.cc, "cc", cc), (&mut send.bcc, "bcc", bcc)];
+    for (list, name, words) in lists {
+        for word in words {
             let address = address::parse(word.trim())
-                .map_err(|why| Problem::new("INVALID_NAME", format!("'{word}' in '{name}': {why}")))?;
+                .map_err(|why| DoorError::new("INVALID_NAME", format!("'{word}' in '{name}': {why}")))?;
             list.push(address);
         }
     }
@@ -168,23 +242,23 @@ fn address_to(send: &mut SendMessage, args: &Args) -> Result<(), Problem> {
 }
 
 pub(in super::super) fn subject(text: &str) -> String {
-    text.chars().take(LONGEST_SUBJECT).collect()
+    text.chars().take(MAX_SUBJECT_CHARS).collect()
 }
 
-/// A place in the thread of that name, which anybody may use.
-pub(in super::super) fn in_thread(name: &str) -> Result<ConversationRef, Problem> {
+/// A reference to the thread of that name, which every agent may use.
+pub(in super::super) fn in_thread(name: &str) -> Result<ConversationRef, DoorError> {
     let conversation = ConversationId::new(name)
-        .map_err(|why| Problem::new("INVALID_THREAD_ID", format!("thread_id '{name}': {why}")))?;
+        .map_err(|why| DoorError::new("INVALID_THREAD_ID", format!("thread_id '{name}': {why}")))?;
     let join = JoinMode::NameOnly { kind: THREAD.to_owned() };
     Ok(ConversationRef { conversation, thread: None, reply_to: None, visibility: None, join })
 }
 
-fn check_topic(topic: &str) -> Result<&str, Problem> {
+fn check_topic(topic: &str) -> Result<&str, DoorError> {
     let plain = topic.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     if plain && topic.len() <= 64 {
         return Ok(topic);
     }
-    Err(Problem::new("INVALID_TOPIC", format!("topic '{topic}': 1 to 64 letters, digits, '_' or '-'")))
+    Err(DoorError::new("INVALID_TOPIC", format!("topic '{topic}': 1 to 64 letters, digits, '_' or '-'")))
 }
 
 /// A plain note from one agent to another, as the macros and contacts send it.
@@ -201,13 +275,13 @@ pub(in super::super) fn note(
     send
 }
 
-/// The lasting id of the message with that number in an agent's mail.
+/// The id of the message with that number in an agent's mail.
 pub(in super::super) async fn id_of(
     call: &Call,
     project: &Project,
     caller: &Caller,
     number: i64,
-) -> Result<MessageId, Problem> {
+) -> Result<MessageId, DoorError> {
     let asking = caller.clone();
     call.look(project, caller, move |view| Ok(view.message_at(&asking, number)?.message.id)).await
 }

@@ -1,120 +1,171 @@
-//! Leases on paths. Advisory: a conflict is told, with who, until when and why, and never in the way unless asked.
+//! Reservations of paths. They are advisory: a conflict names the holder, until when and why, and refuses only on request.
 
 use posthaste_engine::nouns::{AgentId, Audience, Caller, Millis, Reservation};
 use posthaste_engine::verbs::reservations::{Release, Renew, Which};
 use posthaste_engine::verbs::reservations::{ReserveEach, plain};
 use posthaste_engine::views::ReservationQuery;
 use posthaste_engine::{Refusal, stamp};
-use serde_json::{Value, json};
+use posthaste_wire::mcp::answers::{
+    Conflicts, ForcedRelease, Released, RenewedReservation, RenewedReservations, Reserved,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::super::answer::Answer;
-use super::super::args::Args;
+use super::super::arguments::{int, within, yes};
 use super::super::attachments::Given;
 use super::super::call::{ALIVE, Call};
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
 use super::super::table::{Line, tool};
 use super::super::to_wire;
 use super::{identity, mail};
 use posthaste_host::projects::{Project, alias, below};
 
 pub(in super::super) const LINES: &[Line] = &[
-    tool!(
-        file_reservation_paths,
-        core,
-        ADDS,
-        "Announce that you will edit these paths or globs (relative to the project). Granted even on conflict unless fail_on_conflict; conflicts name the holders.",
-        "project_key! agent_name! paths!:texts ttl_seconds:int=3600 exclusive:flag=true reason fail_on_conflict:flag=false registration_token"
-    ),
-    tool!(
-        renew_file_reservations,
-        core,
-        ADDS,
-        "Prolong your reservations: those named by path or id, else all.",
-        "project_key! agent_name! extend_seconds:int=1800 paths:texts file_reservation_ids:ints registration_token"
-    ),
-    tool!(
-        release_file_reservations,
-        core,
-        ENDS,
-        "Give reservations back: those named by path or id, else all.",
-        "project_key! agent_name! paths:texts file_reservation_ids:ints registration_token"
-    ),
-    tool!(
-        check_file_reservation_conflicts,
-        full,
-        READS,
-        "Who holds these paths, without reserving them. agent_name's own reservations do not count. With directory: which agents work there.",
-        "project_key! paths!:texts agent_name directory exclusive:flag=true registration_token"
-    ),
-    tool!(
-        force_release_file_reservation,
-        full,
-        ENDS reaches_agents,
-        "Release another agent's stale reservation. Refused while the holder shows signs of life.",
-        "project_key! agent_name! file_reservation_id!:int notify_previous:flag=true note registration_token"
-    ),
+    tool!(file_reservation_paths(FileReservationPathsArgs), core, ADDS),
+    tool!(renew_file_reservations(RenewFileReservationsArgs), core, ADDS),
+    tool!(release_file_reservations(ReleaseFileReservationsArgs), core, ENDS),
+    tool!(check_file_reservation_conflicts(CheckFileReservationConflictsArgs), full, READS),
+    tool!(force_release_file_reservation(ForceReleaseFileReservationArgs), full, ENDS reaches_agents),
 ];
 
-/// The longest lease, in seconds.
-const LONGEST_LEASE: i64 = 30 * 24 * 3600;
-/// How long after its last letter or lease an agent counts as alive.
+/// Announce that you will edit these paths or globs (relative to the project). Granted even on conflict unless fail_on_conflict; conflicts name the holders.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct FileReservationPathsArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    paths: Vec<String>,
+    #[serde(default = "int::<3600>")]
+    ttl_seconds: i64,
+    /// false: shared, conflicts with exclusive ones only
+    #[serde(default = "yes")]
+    exclusive: bool,
+    reason: Option<String>,
+    #[serde(default)]
+    fail_on_conflict: bool,
+    registration_token: Option<String>,
+}
+
+/// Prolong your reservations: those named by path or id, else all.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct RenewFileReservationsArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    /// added to the present end
+    #[serde(default = "int::<1800>")]
+    extend_seconds: i64,
+    #[serde(default)]
+    paths: Vec<String>,
+    /// ids from granted
+    #[serde(default)]
+    file_reservation_ids: Vec<i64>,
+    registration_token: Option<String>,
+}
+
+/// Give reservations back: those named by path or id, else all.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ReleaseFileReservationsArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    #[serde(default)]
+    paths: Vec<String>,
+    /// ids from granted
+    #[serde(default)]
+    file_reservation_ids: Vec<i64>,
+    registration_token: Option<String>,
+}
+
+/// Who holds these paths, without reserving them. agent_name's own reservations do not count. With directory: which agents work there.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct CheckFileReservationConflictsArgs {
+    /// absolute path or slug
+    project_key: String,
+    paths: Vec<String>,
+    agent_name: Option<String>,
+    directory: Option<String>,
+    /// false: shared, conflicts with exclusive ones only
+    #[serde(default = "yes")]
+    exclusive: bool,
+    registration_token: Option<String>,
+}
+
+/// Release another agent's stale reservation. Refused while the holder shows signs of life.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ForceReleaseFileReservationArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    file_reservation_id: i64,
+    /// send the former holder a message
+    #[serde(default = "yes")]
+    notify_previous: bool,
+    /// text for the other agent
+    note: Option<String>,
+    registration_token: Option<String>,
+}
+
+/// The longest reservation, in seconds.
+pub(super) const MAX_RESERVATION_SECONDS: i64 = 30 * 24 * 3600;
+/// How long after it was made a reservation cannot be released by force.
 const GRACE: Millis = 15 * 60 * 1000;
 /// Paths that are looked up at once.
-const MOST_CHECKED: usize = 5_000;
-/// Leases read at once; one agent has no more in a project.
-const MOST_LEASES: usize = 1_000;
+const MAX_CHECKED_PATHS: usize = 5_000;
+/// Reservations read at once; one agent has no more in a project.
+const MAX_RESERVATIONS: usize = 1_000;
 
-async fn file_reservation_paths(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
-    let ttl = args.within("ttl_seconds", 1, LONGEST_LEASE)?.unwrap_or(3600);
-    let reason = args.text("reason").map(str::to_owned);
-    let asked = Asked {
-        paths: args.texts("paths"),
+async fn file_reservation_paths(call: &Call, args: FileReservationPathsArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
+    let ttl = within("ttl_seconds", args.ttl_seconds, 1, MAX_RESERVATION_SECONDS)?;
+    let reason = args.reason;
+    let wanted = Wanted {
+        paths: args.paths,
         ttl,
-        exclusive: args.flag("exclusive"),
-        only_if_free: args.flag("fail_on_conflict"),
+        exclusive: args.exclusive,
+        only_if_free: args.fail_on_conflict,
         reason,
     };
-    reserve(call, &project, &caller, asked).await.map(Answer::from)
+    Ok(Answer::one(&reserve(call, &project, &caller, wanted).await?))
 }
 
 /// What is to be reserved.
-pub(in super::super) struct Asked {
-    pub(in super::super) paths: Vec<String>,
-    pub(in super::super) ttl: i64,
-    pub(in super::super) exclusive: bool,
-    pub(in super::super) only_if_free: bool,
-    pub(in super::super) reason: Option<String>,
+pub(super) struct Wanted {
+    pub(super) paths: Vec<String>,
+    pub(super) ttl: i64,
+    pub(super) exclusive: bool,
+    pub(super) only_if_free: bool,
+    pub(super) reason: Option<String>,
 }
 
-pub(in super::super) async fn reserve(
+pub(super) async fn reserve(
     call: &Call,
     project: &Project,
     caller: &Caller,
-    asked: Asked,
-) -> Result<Value, Problem> {
-    if asked.paths.is_empty() {
+    wanted: Wanted,
+) -> Result<Reserved, DoorError> {
+    if wanted.paths.is_empty() {
         let text = "paths is empty; name at least one path or glob, such as [\"src/app.py\", \"docs/**\"]";
-        return Err(Problem::new("EMPTY_PATHS", text));
+        return Err(DoorError::new("EMPTY_PATHS", text));
     }
-    let mut paths: Vec<String> = asked.paths.iter().map(|path| inside(project, path)).collect();
+    let mut paths: Vec<String> = wanted.paths.iter().map(|path| inside(project, path)).collect();
     paths.dedup();
     let verb = ReserveEach {
         scope: project.scope(),
         paths,
-        exclusive: asked.exclusive,
-        reason: asked.reason,
-        expires_at: stamp::now().saturating_add(asked.ttl.saturating_mul(1000)),
+        exclusive: wanted.exclusive,
+        reason: wanted.reason,
+        expires_at: stamp::now().saturating_add(wanted.ttl.saturating_mul(1000)),
         audience: Audience::Observers,
-        only_if_free: asked.only_if_free,
+        only_if_free: wanted.only_if_free,
         meta: None,
     };
     let done = call.ask(project, caller, verb).await?;
-    let granted: Vec<Value> =
-        done.reservations.iter().map(|lease| to_wire::granted(&lease.reservation)).collect();
-    let found = done.reservations.iter().flat_map(|lease| &lease.conflicts).chain(&done.in_the_way);
-    Ok(json!({ "granted": granted, "conflicts": to_wire::conflicts(found) }))
+    let granted = done.reservations.iter().map(|made| to_wire::granted(&made.reservation)).collect();
+    let found = done.reservations.iter().flat_map(|made| &made.conflicts).chain(&done.in_the_way);
+    Ok(Reserved { granted, conflicts: to_wire::conflicts(found) })
 }
 
 /// A path as the project has it: what lies below the project's own path is relative to it, and a relative path starts
@@ -137,176 +188,192 @@ fn escaped(path: &str) -> String {
     path.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
-/// The leases that an agent holds in a project.
-async fn held(call: &Call, project: &Project, caller: &Caller) -> Result<Vec<Reservation>, Problem> {
+/// The reservations that an agent holds in a project.
+async fn held(call: &Call, project: &Project, caller: &Caller) -> Result<Vec<Reservation>, DoorError> {
     let (asking, scope) = (caller.clone(), project.scope());
     let query = ReservationQuery {
         scope: Some(scope),
         owner: Some(caller.agent.clone()),
-        limit: MOST_LEASES,
+        limit: MAX_RESERVATIONS,
         ..ReservationQuery::default()
     };
     let page = call.look(project, caller, move |view| view.reservations(&asking, &query)).await?;
     Ok(page.items)
 }
 
-/// Those of the leases that are named, or all if none is.
-fn named(project: &Project, held: Vec<Reservation>, args: &Args) -> Vec<Reservation> {
-    let (paths, ids) = (args.texts("paths"), args.wholes("file_reservation_ids"));
+/// The reservations that are named by path or id, or all if none is.
+fn named(project: &Project, held: Vec<Reservation>, paths: &[String], ids: &[i64]) -> Vec<Reservation> {
     if paths.is_empty() && ids.is_empty() {
         return held;
     }
     let paths: Vec<String> = paths.iter().map(|path| inside(project, path)).collect();
     held.into_iter()
-        .filter(|lease| ids.contains(&lease.seq) || lease.paths.iter().all(|path| paths.contains(path)))
+        .filter(|held| ids.contains(&held.seq) || held.paths.iter().all(|path| paths.contains(path)))
         .collect()
 }
 
-async fn check_file_reservation_conflicts(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = match args.text("agent_name") {
-        // A visitor that may not act as the agent is told what it may see itself.
-        Some(name) => match call.act(&project, name, &args).await {
+async fn check_file_reservation_conflicts(
+    call: &Call,
+    args: CheckFileReservationConflictsArgs,
+) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = match args.agent_name.as_deref() {
+        // A caller that may not act as the agent is told what it may see itself.
+        Some(name) => match call.act(&project, name, args.registration_token.as_deref()).await {
             Ok(agent) => agent,
             Err(_) => call.own(&project)?,
         },
         None => call.own(&project)?,
     };
-    let paths: Vec<String> = args.texts("paths").iter().map(|path| inside(&project, path)).collect();
-    if paths.len() > MOST_CHECKED {
-        return Err(Problem::new("TOO_MANY", format!("{MOST_CHECKED} paths at most are checked at once")));
+    let paths: Vec<String> = args.paths.iter().map(|path| inside(&project, path)).collect();
+    if paths.len() > MAX_CHECKED_PATHS {
+        return Err(DoorError::new(
+            "TOO_MANY",
+            format!("{MAX_CHECKED_PATHS} paths at most are checked at once"),
+        ));
     }
-    let (scope, exclusive) = (project.scope(), args.flag("exclusive"));
+    let (scope, exclusive) = (project.scope(), args.exclusive);
     let asking = caller.clone();
     let found = call
         .look(&project, &caller, move |view| view.would_conflict(&asking, &scope, &paths, exclusive))
         .await?;
-    let mut answer = json!({ "conflicts": to_wire::conflicts(found.iter()) });
-    if let Some(directory) = args.text("directory").and_then(alias).filter(|_| !found.is_empty()) {
+    let conflicts = to_wire::conflicts(found.iter());
+    let mut working_here = None;
+    if let Some(directory) = args.directory.as_deref().and_then(alias).filter(|_| !found.is_empty()) {
         let holders: Vec<AgentId> = found.iter().map(|conflict| conflict.holder.clone()).collect();
-        answer["working_here"] = json!(identity::working_in(call, &project, &directory, &holders).await?);
+        let working = identity::working_in(call, &project, &directory, &holders).await?;
+        working_here = Some(working.iter().map(ToString::to_string).collect());
     }
-    Ok(answer.into())
+    Ok(Answer::one(&Conflicts { conflicts, working_here }))
 }
 
-async fn renew_file_reservations(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
-    let extend = args.within("extend_seconds", 1, LONGEST_LEASE)?.unwrap_or(1800).saturating_mul(1000);
+async fn renew_file_reservations(call: &Call, args: RenewFileReservationsArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
+    let extend =
+        within("extend_seconds", args.extend_seconds, 1, MAX_RESERVATION_SECONDS)?.saturating_mul(1000);
+    let held = held(call, &project, &caller).await?;
     let mut rows = Vec::new();
-    for lease in named(&project, held(call, &project, &caller).await?, &args) {
-        let latest = stamp::now().saturating_add(LONGEST_LEASE.saturating_mul(1000));
-        let until = lease.expires_at.saturating_add(extend).min(latest);
-        let verb = Renew { which: Which::Number(lease.seq), expires_at: until };
+    for held in named(&project, held, &args.paths, &args.file_reservation_ids) {
+        let latest = stamp::now().saturating_add(MAX_RESERVATION_SECONDS.saturating_mul(1000));
+        let until = held.expires_at.saturating_add(extend).min(latest);
+        let verb = Renew { which: Which::Number(held.seq), expires_at: until };
         let renewed = call.ask(&project, &caller, verb).await?.reservation;
-        rows.push(json!({
-            "id": lease.seq,
-            "path_pattern": lease.paths.join(" "),
-            "old_expires_ts": to_wire::time(lease.expires_at),
-            "new_expires_ts": to_wire::time(renewed.expires_at),
-        }));
+        rows.push(RenewedReservation {
+            id: held.seq,
+            path_pattern: held.paths.join(" "),
+            old_expires_ts: to_wire::time(held.expires_at),
+            new_expires_ts: to_wire::time(renewed.expires_at),
+        });
     }
-    Ok(json!({ "renewed": rows.len(), "file_reservations": rows }).into())
+    Ok(Answer::one(&RenewedReservations { renewed: rows.len(), file_reservations: rows }))
 }
 
-async fn release_file_reservations(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
-    release(call, &project, &caller, &args).await.map(Answer::from)
+async fn release_file_reservations(
+    call: &Call,
+    args: ReleaseFileReservationsArgs,
+) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
+    let ids = &args.file_reservation_ids;
+    Ok(Answer::one(&release(call, &project, &caller, &args.paths, ids).await?))
 }
 
-pub(in super::super) async fn release(
+pub(super) async fn release(
     call: &Call,
     project: &Project,
     caller: &Caller,
-    args: &Args,
-) -> Result<Value, Problem> {
-    let leases = named(project, held(call, project, caller).await?, args);
-    let which: Vec<Which> = leases.iter().map(|lease| Which::Number(lease.seq)).collect();
+    paths: &[String],
+    ids: &[i64],
+) -> Result<Released, DoorError> {
+    let released = named(project, held(call, project, caller).await?, paths, ids);
+    let which: Vec<Which> = released.iter().map(|held| Which::Number(held.seq)).collect();
     let mut released = 0;
     // An empty list would mean all there are, in every scope.
     if !which.is_empty() {
         released = call.ask(project, caller, Release { which, owner: None }).await?.len();
     }
-    Ok(json!({ "released": released, "released_at": to_wire::time(stamp::now()) }))
+    Ok(Released { released, released_at: to_wire::time(stamp::now()) })
 }
 
-async fn force_release_file_reservation(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
-    let number = args.whole("file_reservation_id").unwrap_or_default();
+async fn force_release_file_reservation(
+    call: &Call,
+    args: ForceReleaseFileReservationArgs,
+) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
+    let number = args.file_reservation_id;
     let asking = caller.clone();
     let query = ReservationQuery { after: number.saturating_sub(1), limit: 1, ..ReservationQuery::default() };
     let page = call.look(&project, &caller, move |view| view.reservations(&asking, &query)).await?;
-    let Some(lease) = page.items.into_iter().find(|lease| lease.seq == number) else {
-        return Err(Problem::new(
+    let Some(held) = page.items.into_iter().find(|held| held.seq == number) else {
+        return Err(DoorError::new(
             "RESERVATION_NOT_FOUND",
             format!("there is no reservation {number} in force"),
         ));
     };
-    if lease.owner != caller.agent {
-        check_stale(call, &project, &lease).await?;
+    if held.owner != caller.agent {
+        check_stale(call, &project, &held).await?;
     }
-    let verb = Release { which: vec![Which::Number(number)], owner: Some(lease.owner.clone()) };
+    let verb = Release { which: vec![Which::Number(number)], owner: Some(held.owner.clone()) };
     call.ask(&project, &Caller::office(), verb).await?;
     let mut notified = false;
-    if args.flag("notify_previous") && lease.owner != caller.agent {
+    if args.notify_previous && held.owner != caller.agent {
         let body = format!(
             "{} released your stale reservation of `{}`. {}",
             caller.agent,
-            lease.paths.join(" "),
-            args.text("note").unwrap_or_default()
+            held.paths.join(" "),
+            args.note.as_deref().unwrap_or_default()
         );
-        let note = mail::note(&lease.owner, "Your file reservation was released", body.trim(), false);
+        let note = mail::note(&held.owner, "Your file reservation was released", body.trim(), false);
         // The release stands whether or not its former holder takes mail.
         notified = mail::post(call, &project, &caller, note, None, &Given::default()).await.is_ok();
     }
-    Ok(json!({
-        "released": 1,
-        "released_at": to_wire::time(stamp::now()),
-        "reservation": to_wire::granted(&lease),
-        "previous_holder": lease.owner,
-        "notified": notified,
-    })
-    .into())
+    Ok(Answer::one(&ForcedRelease {
+        released: 1,
+        released_at: to_wire::time(stamp::now()),
+        reservation: to_wire::granted(&held),
+        previous_holder: held.owner.to_string(),
+        notified,
+    }))
 }
 
-/// Refuses while the holder has been heard of lately. An office that has just started has heard of nobody yet.
-async fn check_stale(call: &Call, project: &Project, lease: &Reservation) -> Result<(), Problem> {
+/// Refuses while the holder showed signs of life lately. A server that has just started has seen none yet.
+async fn check_stale(call: &Call, project: &Project, held: &Reservation) -> Result<(), DoorError> {
     let now = stamp::now();
-    let uptime = Millis::try_from(call.shared.started().elapsed().as_millis()).unwrap_or(Millis::MAX);
-    let holder = last_seen(call, project, &lease.owner).await?;
+    let uptime = Millis::try_from(call.door.started().elapsed().as_millis()).unwrap_or(Millis::MAX);
+    let holder = last_seen(call, project, &held.owner).await?;
     let quiet = now - holder.unwrap_or(0).max(now.saturating_sub(uptime));
-    if quiet < ALIVE || now - lease.issued_at < GRACE {
+    if quiet < ALIVE || now - held.issued_at < GRACE {
         let text = format!(
             "{} was active {} minutes ago, so its reservation of '{}' stands; ask it to release, or try again after {} minutes of silence",
-            lease.owner,
+            held.owner,
             quiet / 60_000,
-            lease.paths.join(" "),
+            held.paths.join(" "),
             ALIVE / 60_000
         );
-        return Err(Problem::new("RESERVATION_ACTIVE", text));
+        return Err(DoorError::new("RESERVATION_ACTIVE", text));
     }
     Ok(())
 }
 
-/// When an agent last did anything that the office knows of.
+/// When an agent last did anything that the server knows of.
 pub(in super::super) async fn last_seen(
     call: &Call,
     project: &Project,
     agent: &AgentId,
-) -> Result<Option<Millis>, Problem> {
+) -> Result<Option<Millis>, DoorError> {
     let office = Caller::office();
     let (entry, seen) = match identity::seen(call, project, &office, agent.clone()).await {
         Ok(found) => found,
-        // Who has left holds nobody up.
+        // An agent that has left blocks no other.
         Err(problem) if problem.code == "AGENT_NOT_FOUND" => return Ok(None),
         Err(problem) => return Err(problem),
     };
-    let who = agent.clone();
-    let sent = project.engine.read(move |view| view.sent(&Caller::office(), &who, None, 1)).await;
+    let author = agent.clone();
+    let sent = project.engine.read(move |view| view.sent(&Caller::office(), &author, None, 1)).await;
     let wrote = match sent {
-        Ok(page) => page.items.first().map(|letter| letter.message.at),
+        Ok(page) => page.items.first().map(|sent| sent.message.at),
         Err(posthaste_engine::EngineError::Refused(Refusal::NoSuchAgent { .. })) => None,
         Err(error) => return Err(error.into()),
     };

@@ -7,183 +7,239 @@ use posthaste_engine::nouns::{
 use posthaste_engine::verbs::conversations::{Close, Create, Invitee};
 use posthaste_engine::verbs::turns::Say;
 use posthaste_engine::views::{ConversationQuery, TurnQuery};
-use serde_json::{Value, json};
+use posthaste_wire::mcp::answers::{ConversationRow, TurnList, TurnRow};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::super::answer::Answer;
-use super::super::args::Args;
+use super::super::arguments::{id, int, limit};
 use super::super::call::Call;
-use super::super::errors::Problem;
+use super::super::errors::DoorError;
+use super::super::meta::{self, TurnContent};
 use super::super::table::{Line, tool};
 use super::super::{markdown, to_wire};
 use posthaste_host::plain_text::{compact, spoken};
 
 pub(in super::super) const LINES: &[Line] = &[
-    tool!(
-        open_conversation,
-        full,
-        ADDS reaches_agents,
-        "Open a conversation with participants; all doors of the office can join in.",
-        "project_key! agent_name! participants:texts conversation_id subject kind=multi-agent first_turn registration_token"
-    ),
-    tool!(
-        list_conversations,
-        full,
-        READS,
-        "Conversations an agent takes part in, latest first.",
-        "project_key! agent_name! limit:int=20 before:int registration_token"
-    ),
-    tool!(
-        add_turn,
-        full,
-        ADDS reaches_agents,
-        "Say something in a conversation. visible_to limits who may read it.",
-        "project_key! agent_name! conversation_id! text! in_reply_to visible_to:texts registration_token"
-    ),
-    tool!(
-        list_turns,
-        full,
-        READS,
-        "What was said in a conversation, in order (or latest first).",
-        "project_key! agent_name! conversation_id! limit:int=50 after newest_first:flag=false registration_token"
-    ),
-    tool!(
-        close_conversation,
-        full,
-        ENDS,
-        "End a conversation for everybody.",
-        "project_key! agent_name! conversation_id! reason registration_token"
-    ),
+    tool!(open_conversation(OpenConversationArgs), full, ADDS reaches_agents),
+    tool!(list_conversations(ListConversationsArgs), full, READS),
+    tool!(add_turn(AddTurnArgs), full, ADDS reaches_agents),
+    tool!(list_turns(ListTurnsArgs), full, READS),
+    tool!(close_conversation(CloseConversationArgs), full, ENDS),
 ];
 
-fn talk(args: &Args) -> Result<ConversationId, Problem> {
-    Ok(ConversationId::new(args.need("conversation_id")).map_err(Refusal::from)?)
+/// Open a conversation with participants; all doors of the server can join in.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct OpenConversationArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    #[serde(default)]
+    participants: Vec<String>,
+    conversation_id: Option<String>,
+    subject: Option<String>,
+    #[serde(default = "multi_agent")]
+    kind: String,
+    first_turn: Option<String>,
+    registration_token: Option<String>,
 }
 
-fn agents(names: Vec<String>) -> Result<Vec<AgentId>, Problem> {
+/// Conversations an agent takes part in, latest first.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ListConversationsArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    #[serde(default = "int::<20>")]
+    limit: i64,
+    /// place of the last row of the page before
+    before: Option<i64>,
+    registration_token: Option<String>,
+}
+
+/// Say something in a conversation. visible_to limits who may read it.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct AddTurnArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    conversation_id: String,
+    text: String,
+    /// turn_id
+    in_reply_to: Option<String>,
+    #[serde(default)]
+    visible_to: Vec<String>,
+    registration_token: Option<String>,
+}
+
+/// What was said in a conversation, in order (or latest first).
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ListTurnsArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    conversation_id: String,
+    #[serde(default = "int::<50>")]
+    limit: i64,
+    /// last turn_id of the page before
+    after: Option<String>,
+    #[serde(default)]
+    newest_first: bool,
+    registration_token: Option<String>,
+}
+
+/// End a conversation for all participants.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct CloseConversationArgs {
+    /// absolute path or slug
+    project_key: String,
+    agent_name: String,
+    conversation_id: String,
+    reason: Option<String>,
+    registration_token: Option<String>,
+}
+
+fn multi_agent() -> String {
+    "multi-agent".to_owned()
+}
+
+fn conversation_id(text: &str) -> Result<ConversationId, DoorError> {
+    Ok(ConversationId::new(text).map_err(Refusal::from)?)
+}
+
+fn agents(names: Vec<String>) -> Result<Vec<AgentId>, DoorError> {
     Ok(names.iter().map(AgentId::new).collect::<Result<_, _>>().map_err(Refusal::from)?)
 }
 
-fn turn_id(text: &str) -> Result<TurnId, Problem> {
+fn turn_id(text: &str) -> Result<TurnId, DoorError> {
     let id = uuid::Uuid::parse_str(text);
-    id.map(TurnId).map_err(|_| Problem::new("TURN_NOT_FOUND", format!("'{text}' is not a turn's id")))
+    id.map(TurnId).map_err(|_| DoorError::new("TURN_NOT_FOUND", format!("'{text}' is not a turn's id")))
 }
 
-async fn open_conversation(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
+async fn open_conversation(call: &Call, args: OpenConversationArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
     let invitee = |agent| Invitee { agent, role: None, permissions: Default::default() };
-    let first = args.text("first_turn").map(|text| {
+    let first = args.first_turn.as_deref().map(|text| {
         markdown::check(text)?;
-        Ok::<_, Problem>(posthaste_engine::verbs::turns::FirstTurn {
+        Ok::<_, DoorError>(posthaste_engine::verbs::turns::FirstTurn {
             content_type: "text".to_owned(),
             content: words(text),
             visibility: None,
         })
     });
     let verb = Create {
-        id: args.text("conversation_id").map(ConversationId::new).transpose().map_err(Refusal::from)?,
-        kind: args.need("kind").to_owned(),
-        subject: args.text("subject").map(str::to_owned),
+        id: args.conversation_id.as_deref().map(conversation_id).transpose()?,
+        kind: args.kind,
+        subject: args.subject,
         parent: None,
         parent_turn: None,
-        participants: agents(args.texts("participants"))?.into_iter().map(invitee).collect(),
+        participants: agents(args.participants)?.into_iter().map(invitee).collect(),
         first: first.transpose()?,
         audience: Audience::Parties,
         meta: None,
     };
     let created = call.ask(&project, &caller, verb).await?;
-    Ok(shown(&created.conversation).into())
+    Ok(Answer::one(&conversation_row(&created.conversation)))
 }
 
-async fn list_conversations(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
+async fn list_conversations(call: &Call, args: ListConversationsArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
     let query = ConversationQuery {
         participant: Some(caller.agent.clone()),
         newest_first: true,
-        cursor: args.id("before"),
-        limit: usize::try_from(args.within("limit", 1, 1_000)?.unwrap_or(20)).unwrap_or(20),
+        cursor: id(args.before),
+        limit: limit(args.limit)?,
         ..ConversationQuery::default()
     };
     let asking = caller.clone();
     let page = call.look(&project, &caller, move |view| view.conversations(&asking, &query)).await?;
-    Ok(Answer::List(page.items.iter().map(shown).collect(), "No conversations."))
+    Ok(Answer::list(&page.items.iter().map(conversation_row).collect::<Vec<_>>(), "No conversations."))
 }
 
-async fn add_turn(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
-    markdown::check(args.need("text"))?;
-    let visible_to = agents(args.texts("visible_to"))?;
+async fn add_turn(call: &Call, args: AddTurnArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
+    markdown::check(&args.text)?;
+    let visible_to = agents(args.visible_to)?;
     let verb = Say {
-        conversation: talk(&args)?,
+        conversation: conversation_id(&args.conversation_id)?,
         thread: None,
         content_type: "text".to_owned(),
-        content: words(args.need("text")),
-        in_reply_to: args.text("in_reply_to").map(turn_id).transpose()?,
+        content: words(&args.text),
+        in_reply_to: args.in_reply_to.as_deref().map(turn_id).transpose()?,
         visibility: (!visible_to.is_empty()).then_some(TurnVisibility::Agents(visible_to)),
         meta: None,
     };
     let turn = call.ask(&project, &caller, verb).await?;
-    Ok(said(&turn).into())
+    Ok(Answer::one(&turn_row(&turn)))
 }
 
-async fn list_turns(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
-    let place = args.text("after").map(turn_id).transpose()?;
-    let newest_first = args.flag("newest_first");
+async fn list_turns(call: &Call, args: ListTurnsArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
+    let place = args.after.as_deref().map(turn_id).transpose()?;
+    let newest_first = args.newest_first;
     let query = TurnQuery {
         after: place.filter(|_| !newest_first),
         before: place.filter(|_| newest_first),
         newest_first,
-        limit: usize::try_from(args.within("limit", 1, 1_000)?.unwrap_or(50)).unwrap_or(50),
+        limit: limit(args.limit)?,
         ..TurnQuery::default()
     };
-    let (asking, id) = (caller.clone(), talk(&args)?);
+    let (asking, id) = (caller.clone(), conversation_id(&args.conversation_id)?);
     let page = call.look(&project, &caller, move |view| view.turns(&asking, &id, &query)).await?;
-    let turns: Vec<Value> = page.items.iter().map(said).collect();
-    Ok(json!({ "conversation_id": args.need("conversation_id"), "turns": turns, "next": page.next }).into())
+    Ok(Answer::one(&TurnList {
+        conversation_id: args.conversation_id,
+        turns: page.items.iter().map(turn_row).collect(),
+        next: page.next.map(|id| id.to_string()),
+    }))
 }
 
-async fn close_conversation(call: &Call, args: Args) -> Result<Answer, Problem> {
-    let project = call.project(args.need("project_key")).await?;
-    let caller = call.act(&project, args.need("agent_name"), &args).await?;
-    let reason = args.text("reason").map(str::to_owned);
-    let closed =
-        call.ask(&project, &caller, Close { conversation: talk(&args)?, status: None, reason }).await?;
-    Ok(shown(&closed).into())
+async fn close_conversation(call: &Call, args: CloseConversationArgs) -> Result<Answer, DoorError> {
+    let project = call.project(&args.project_key).await?;
+    let caller = call.act(&project, &args.agent_name, args.registration_token.as_deref()).await?;
+    let reason = args.reason;
+    let closed = call
+        .ask(
+            &project,
+            &caller,
+            Close { conversation: conversation_id(&args.conversation_id)?, status: None, reason },
+        )
+        .await?;
+    Ok(Answer::one(&conversation_row(&closed)))
 }
 
 fn words(text: &str) -> Json {
-    Json::from_value(&json!({ "text": text }))
+    meta::json(&TurnContent { text })
 }
 
-fn shown(conversation: &Conversation) -> Value {
-    json!({
-        "conversation_id": conversation.id,
-        "kind": conversation.kind,
-        "status": conversation.status,
-        "subject": conversation.subject,
-        "created_by": conversation.created_by,
-        "participants": conversation.participant_count,
-        "turns": conversation.turn_count,
-        "created_ts": to_wire::time(conversation.created_at),
-        "updated_ts": to_wire::time(conversation.updated_at),
-        "place": conversation.seq,
-    })
+fn conversation_row(conversation: &Conversation) -> ConversationRow {
+    ConversationRow {
+        conversation_id: conversation.id.to_string(),
+        kind: conversation.kind.clone(),
+        status: conversation.status.as_str().to_owned(),
+        subject: conversation.subject.clone(),
+        created_by: conversation.created_by.to_string(),
+        participants: conversation.participant_count,
+        turns: conversation.turn_count,
+        created_ts: to_wire::time(conversation.created_at),
+        updated_ts: to_wire::time(conversation.updated_at),
+        place: conversation.seq,
+    }
 }
 
-fn said(turn: &Turn) -> Value {
+fn turn_row(turn: &Turn) -> TurnRow {
     let content = turn.content.value();
-    let said = content.get("text").and_then(Value::as_str).or_else(|| spoken(&content));
-    let text = said.map_or_else(|| compact(turn.content.as_str()), str::to_owned);
-    json!({
-        "turn_id": turn.id,
-        "from": turn.author,
-        "content_type": turn.content_type,
-        "text": text,
-        "in_reply_to": turn.in_reply_to,
-        "created_ts": to_wire::placed(turn.at, turn.seq),
-    })
+    let text = content.get("text").and_then(Value::as_str).or_else(|| spoken(&content));
+    TurnRow {
+        turn_id: turn.id.to_string(),
+        from: turn.author.to_string(),
+        content_type: turn.content_type.clone(),
+        text: text.map_or_else(|| compact(turn.content.as_str()), str::to_owned),
+        in_reply_to: turn.in_reply_to.map(|id| id.to_string()),
+        created_ts: to_wire::event_time(turn.at, turn.seq),
+    }
 }

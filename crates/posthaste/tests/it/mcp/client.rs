@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::office::Office;
 
-/// Somebody who calls tools.
+/// A client that calls tools.
 #[derive(Clone)]
 pub(crate) struct Mcp {
     pub(crate) http: reqwest::Client,
@@ -14,7 +14,7 @@ pub(crate) struct Mcp {
 }
 
 impl Mcp {
-    /// The one who runs the office.
+    /// The operator of the server.
     pub(crate) fn operator(office: &Office) -> Self {
         Self::at(&format!("{}/mcp", office.url()), Some(office.token()))
     }
@@ -23,7 +23,7 @@ impl Mcp {
         Self { http: reqwest::Client::new(), url: url.to_owned(), token: token.map(str::to_owned) }
     }
 
-    /// Somebody with a token of this role and name, made by the operator.
+    /// A client with a token of this role and name, made by the operator.
     pub(crate) async fn bearer(office: &Office, role: &str, name: &str) -> Self {
         let made = office.call("token.create", json!({ "role": role, "name": name })).await.unwrap();
         Self::at(&format!("{}/mcp", office.url()), made["token"].as_str())

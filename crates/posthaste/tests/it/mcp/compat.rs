@@ -37,14 +37,14 @@ async fn an_empty_list_is_said_in_words() {
         assert_eq!(result["content"][0], json!({ "type": "text", "text": "[]" }), "{tool}: {result}");
         assert_eq!(result["content"][1]["resource"]["text"], words, "{tool}: {result}");
         assert_eq!(result["structuredContent"], json!({ "result": [] }), "{tool}");
-        // The same through rmcp.
+        // The same in the revision without sessions.
         let modern = modern(&mcp, "tools/call", json!({ "name": tool, "arguments": given })).await;
         assert_eq!(modern["result"]["content"], result["content"], "{tool}: {modern}");
     }
     assert_eq!(office.close(), Some(0));
 }
 
-/// A request of the revision without sessions, which rmcp answers.
+/// A request of the revision without sessions.
 async fn modern(mcp: &Mcp, method: &str, mut params: Value) -> Value {
     let named =
         params.get("name").or(params.get("uri")).and_then(Value::as_str).unwrap_or_default().to_owned();

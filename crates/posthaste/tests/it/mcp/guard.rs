@@ -9,7 +9,7 @@ use crate::harness::TestDir;
 use crate::mcp::client::Mcp;
 use crate::office::Office;
 
-/// A repository that knows nothing of whoever runs the tests.
+/// A repository without the settings of the user who runs the tests.
 struct Repo<'a> {
     top: &'a Path,
     agent: &'static str,
@@ -120,7 +120,7 @@ async fn commits_that_touch_what_another_holds_are_told_of_or_stopped() {
     let side = Repo { top: &linked, agent: "BlueLake" };
     side.write("src/b.rs", "changed in the other tree");
     assert!(!side.git(&["commit", "-qam", "side"]).status.success());
-    // The holder itself passes, and so does whoever says so.
+    // The holder itself passes, and so does a commit that says so.
     let holder = Repo { top: &linked, agent: "GreenFox" };
     holder.ok(&["commit", "-qam", "mine"]);
     // Pushing is looked at, too.
@@ -136,7 +136,7 @@ async fn commits_that_touch_what_another_holds_are_told_of_or_stopped() {
 
     // Without an office nothing is stopped.
     assert_eq!(office.close(), Some(0));
-    repo.write("src/a.rs", "nobody to ask");
+    repo.write("src/a.rs", "no server to ask");
     assert_eq!(repo.ok(&["commit", "-qam", "down"]).trim(), "before ran");
     let said = guard(&dir, &top, &["check", "--verbose"]).ok().stderr;
     assert!(said.contains("nothing was checked"), "{said}");

@@ -16,7 +16,7 @@ const AGENTS: usize = 30;
 const PER_HOUR: u64 = 30_000;
 
 /// Twenty seconds of it, or as many as POSTHASTE_MCP_LOAD_SECONDS says: no call fails, nothing is lost or doubled, the
-/// books are sound, memory stays flat. For longer runs without the runner's patience in the way:
+/// database is sound, memory stays flat. For longer runs, without the timeout of the test runner:
 /// `POSTHASTE_MCP_LOAD_SECONDS=300 cargo test -p posthaste --test it thirty_agents -- --nocapture`, with
 /// POSTHASTE_MCP_LOAD_PROGRAM for a release build.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -32,7 +32,7 @@ async fn thirty_agents_lose_nothing() {
     let names: Vec<String> = (0..AGENTS).map(|n| format!("agent_{n}")).collect();
     mcp.project(APP, &names.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let (start, length) = (Instant::now(), Duration::from_secs(seconds));
-    // Each waits this long between two letters, so that all together keep the pace.
+    // Each waits this long between two messages, so that all together keep the pace.
     let pause = Duration::from_secs_f64(AGENTS as f64 * 3600.0 / PER_HOUR as f64);
     let agents = (0..AGENTS).map(|n| tokio::spawn(work(mcp.clone(), n, names.clone(), start, length, pause)));
     let agents: Vec<_> = agents.collect();
@@ -67,8 +67,8 @@ async fn thirty_agents_lose_nothing() {
     for name in &names {
         let inbox =
             mcp.call("fetch_inbox", json!({ "project_key": APP, "agent_name": name, "limit": 1000 })).await;
-        for letter in inbox.as_array().unwrap() {
-            assert!(found.insert(letter["id"].as_i64().unwrap()), "{letter} is there twice");
+        for message in inbox.as_array().unwrap() {
+            assert!(found.insert(message["id"].as_i64().unwrap()), "{message} is there twice");
         }
     }
     // Longer runs leave more in an inbox than one page shows.
@@ -79,8 +79,8 @@ async fn thirty_agents_lose_nothing() {
     let growth = if seconds >= 120 { early / 10 + 2_048 } else { early / 2 + 8_192 };
     assert!(late < early + growth, "memory grew from {early} to {late} KiB: {samples:?}");
     assert_eq!(office.close(), Some(0));
-    let books = rusqlite::Connection::open(dir.path().join("realms/srv-app.db")).unwrap();
-    let sound: String = books.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    let database = rusqlite::Connection::open(dir.path().join("realms/srv-app.db")).unwrap();
+    let sound: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(sound, "ok");
     println!("{} messages of {AGENTS} agents in {:?}; {early} then {late} KiB", sent.len(), start.elapsed());
 }
@@ -111,8 +111,8 @@ async fn work(
                 json!({ "project_key": APP, "agent_name": me, "limit": 5, "unread_only": true }),
             )
             .await;
-        if let Some(letter) = inbox.as_array().and_then(|letters| letters.first()) {
-            let given = json!({ "project_key": APP, "agent_name": me, "message_id": letter["id"] });
+        if let Some(message) = inbox.as_array().and_then(|messages| messages.first()) {
+            let given = json!({ "project_key": APP, "agent_name": me, "message_id": message["id"] });
             let done: Value = mcp.call("acknowledge_message", given).await;
             assert_eq!(done["acknowledged"], true);
         }

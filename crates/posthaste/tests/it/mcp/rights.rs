@@ -63,7 +63,7 @@ async fn plain_calls_work_at_every_address_without_a_session() {
 }
 
 #[tokio::test]
-async fn nobody_acts_for_an_agent_but_its_owner_and_whoever_has_its_token() {
+async fn callers_act_for_an_agent_as_its_owner_or_with_its_token_only() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let (ann, bob) = (Mcp::bearer(&office, "user", "ann").await, Mcp::bearer(&office, "agent", "bob").await);
@@ -71,8 +71,8 @@ async fn nobody_acts_for_an_agent_but_its_owner_and_whoever_has_its_token() {
     let register = |name: &str| json!({ "project_key": APP, "program": "p", "model": "m", "name": name });
     let secret = ann.call("register_agent", register("BlueLake")).await["registration_token"].clone();
     bob.call("register_agent", register("GreenFox")).await;
-    let letter = json!({ "project_key": APP, "sender_name": "BlueLake", "to": ["GreenFox"], "subject": "s", "body_md": "b" });
-    assert_eq!(bob.fails("send_message", letter.clone()).await.0, "AUTHENTICATION_REQUIRED");
+    let message = json!({ "project_key": APP, "sender_name": "BlueLake", "to": ["GreenFox"], "subject": "s", "body_md": "b" });
+    assert_eq!(bob.fails("send_message", message.clone()).await.0, "AUTHENTICATION_REQUIRED");
     for tool in
         ["fetch_inbox", "release_file_reservations", "list_contacts", "deregister_agent", "wait_for_mail"]
     {
@@ -82,15 +82,15 @@ async fn nobody_acts_for_an_agent_but_its_owner_and_whoever_has_its_token() {
     let inbox = format!("resource://inbox/BlueLake?project={APP}");
     assert!(bob.method("resources/read", json!({ "uri": inbox })).await["error"]["message"].is_string());
     assert_eq!(bob.fails("register_agent", register("BlueLake")).await.0, "NAME_TAKEN");
-    // With the token bob may; ann may without, for it is hers; a wrong one is refused even to those who run the office.
+    // With the token bob may; ann may without, for it is hers; a wrong one is refused even to administrators.
     let with = |token: &Value| {
-        let mut letter = letter.clone();
-        letter["sender_token"] = token.clone();
-        letter
+        let mut message = message.clone();
+        message["sender_token"] = token.clone();
+        message
     };
     assert_eq!(bob.call("send_message", with(&secret)).await["verified_sender"], true);
-    ann.call("send_message", letter.clone()).await;
-    Mcp::operator(&office).call("send_message", letter.clone()).await;
+    ann.call("send_message", message.clone()).await;
+    Mcp::operator(&office).call("send_message", message.clone()).await;
     let wrong = Mcp::operator(&office).fails("send_message", with(&json!("pha_wrong"))).await;
     assert_eq!(wrong.0, "AUTHENTICATION_REQUIRED");
     let mut back = register("BlueLake");
@@ -107,7 +107,7 @@ async fn nobody_acts_for_an_agent_but_its_owner_and_whoever_has_its_token() {
     assert_eq!(found(ann.clone()).await.as_array().unwrap().len(), 3);
     let carl = Mcp::bearer(&office, "user", "carl").await;
     assert_eq!(found(carl).await, json!([]));
-    // A token goes with its agent, at once; whoever takes the name again gets another.
+    // A token ends with its agent, at once; registering the name again makes another.
     ann.call("deregister_agent", json!({ "project_key": APP, "agent_name": "BlueLake" })).await;
     assert!(bob.fails("send_message", with(&secret)).await.1.contains("not found"));
     let again = ann.call("register_agent", register("BlueLake")).await["registration_token"].clone();
@@ -116,20 +116,20 @@ async fn nobody_acts_for_an_agent_but_its_owner_and_whoever_has_its_token() {
     bob.call("send_message", with(&again)).await;
     assert_eq!(office.close(), Some(0));
 
-    // The setting that trusts this machine lets bob act for anybody, as the protocol's first server did.
+    // The setting that trusts this machine lets bob act for every agent, as the protocol's first server did.
     let office = Office::open_in(dir.path(), dir.path(), &["--trust-local"]);
     let bob = Mcp::bearer(&office, "agent", "bob2").await;
-    bob.call("send_message", letter).await;
+    bob.call("send_message", message).await;
     assert_eq!(office.close(), Some(0));
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_such_that_an_agent_can_mend_it() {
+async fn errors_say_what_an_agent_can_do_about_them() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let mcp = Mcp::operator(&office);
     mcp.project(APP, &["BlueLake", "GreenFox"]).await;
-    let letter = |member: &str, value: Value| {
+    let message = |member: &str, value: Value| {
         let mut given = json!({ "project_key": APP, "sender_name": "BlueLake", "to": ["GreenFox"], "subject": "s", "body_md": "b" });
         given[member] = value;
         given
@@ -150,26 +150,26 @@ async fn what_is_wrong_is_said_such_that_an_agent_can_mend_it() {
             "AGENT_NOT_FOUND",
             "did you mean BlueLake",
         ),
-        ("send_message", letter("to", json!(["GrenFox"])), "AGENT_NOT_FOUND", "GreenFox"),
-        ("send_message", letter("to", json!([])), "NO_RECIPIENTS", "'to'"),
-        ("send_message", letter("to", json!(7)), "INVALID_ARGUMENT", "a list of strings"),
+        ("send_message", message("to", json!(["GrenFox"])), "AGENT_NOT_FOUND", "GreenFox"),
+        ("send_message", message("to", json!([])), "NO_RECIPIENTS", "'to'"),
+        ("send_message", message("to", json!(7)), "INVALID_ARGUMENT", "a list of strings"),
         (
             "send_message",
-            letter("importance", json!("huge")),
+            message("importance", json!("huge")),
             "INVALID_ARGUMENT",
             "low, normal, high, urgent",
         ),
-        ("send_message", letter("body_md", json!(big)), "TOO_LARGE", "at most 1048576"),
-        ("send_message", letter("body_md", json!("<script>x</script>")), "UNSAFE_MARKDOWN", "backticks"),
-        ("send_message", letter("thread_id", json!(" x ")), "INVALID_THREAD_ID", "white space"),
-        ("send_message", letter("topic", json!("no spaces")), "INVALID_TOPIC", "1 to 64"),
+        ("send_message", message("body_md", json!(big)), "TOO_LARGE", "at most 1048576"),
+        ("send_message", message("body_md", json!("<script>x</script>")), "UNSAFE_MARKDOWN", "backticks"),
+        ("send_message", message("thread_id", json!(" x ")), "INVALID_THREAD_ID", "white space"),
+        ("send_message", message("topic", json!("no spaces")), "INVALID_TOPIC", "1 to 64"),
         (
             "send_message",
-            letter("attachment_paths", json!(["nowhere.png"])),
+            message("attachment_paths", json!(["nowhere.png"])),
             "ATTACHMENT_REFUSED",
             "send the bytes",
         ),
-        ("send_message", letter("bodymd", json!("x")), "INVALID_ARGUMENT", "did you mean body_md"),
+        ("send_message", message("bodymd", json!("x")), "INVALID_ARGUMENT", "did you mean body_md"),
         (
             "send_message",
             json!({ "project_key": APP }),
@@ -237,7 +237,7 @@ async fn what_is_wrong_is_said_such_that_an_agent_can_mend_it() {
 }
 
 #[tokio::test]
-async fn a_project_that_the_office_was_started_in_is_the_realm_that_all_doors_share() {
+async fn a_project_that_the_server_was_started_in_is_the_realm_that_all_doors_share() {
     let (data, work) = (TestDir::new(), TestDir::new());
     let top = work.path().canonicalize().unwrap();
     std::fs::create_dir_all(top.join(".git")).unwrap();
@@ -251,7 +251,7 @@ async fn a_project_that_the_office_was_started_in_is_the_realm_that_all_doors_sh
         let project = mcp.call("ensure_project", json!({ "human_key": key })).await;
         assert_eq!(project["slug"], "main", "{key}");
     }
-    // One address book and one history: an agent of another door is written to, and reads it there.
+    // One directory and one event log: an agent of another door is written to, and reads it there.
     office.register("walter").await;
     mcp.project(here, &["BlueLake"]).await;
     let agents = mcp.call("list_agents", json!({ "project_key": here })).await;
@@ -272,7 +272,7 @@ async fn a_project_that_the_office_was_started_in_is_the_realm_that_all_doors_sh
         )
         .await;
     assert_eq!((&inbox[0]["from"], &inbox[0]["body_md"]), (&json!("walter"), &json!("back")));
-    // A project that nobody claimed is a realm of its own, and stays one after a restart.
+    // A project that no realm claims is a realm of its own, and stays one after a restart.
     let other = mcp.project("/srv/other", &["RedElm"]).await;
     assert_eq!(other["slug"], "srv-other");
     assert_eq!(office.close(), Some(0));
@@ -324,7 +324,7 @@ async fn a_realms_own_door_opens_that_realm_only() {
 }
 
 #[tokio::test]
-async fn files_are_kept_by_their_hash_and_read_by_those_who_got_the_letter() {
+async fn files_are_kept_by_their_hash_and_read_by_the_recipients_of_the_message() {
     let (data, work, elsewhere) = (TestDir::new(), TestDir::new(), TestDir::new());
     let root = work.path().canonicalize().unwrap();
     let path = root.to_str().unwrap();
@@ -334,11 +334,11 @@ async fn files_are_kept_by_their_hash_and_read_by_those_who_got_the_letter() {
     let office = Office::open_in(data.path(), data.path(), &["--project", path]);
     let ann = Mcp::bearer(&office, "user", "ann").await;
     ann.project(path, &["BlueLake", "GreenFox"]).await;
-    let letter = |file: &str| {
+    let message = |file: &str| {
         json!({ "project_key": path, "sender_name": "BlueLake", "to": ["GreenFox"], "subject": "s", "body_md": "b",
                 "attachment_paths": [file] })
     };
-    let sent = ann.call("send_message", letter("plan.md")).await;
+    let sent = ann.call("send_message", message("plan.md")).await;
     let file = &sent["attachments"][0];
     assert_eq!(
         (&file["name"], &file["size"], &file["media_type"]),
@@ -363,7 +363,7 @@ async fn files_are_kept_by_their_hash_and_read_by_those_who_got_the_letter() {
         ("none.txt", "no such file"),
         (".", "not a plain name"),
     ] {
-        let (code, words) = ann.fails("send_message", letter(file)).await;
+        let (code, words) = ann.fails("send_message", message(file)).await;
         assert_eq!(code, "ATTACHMENT_REFUSED", "{file}");
         assert!(words.contains(part), "{file}: {words}");
     }
@@ -371,7 +371,7 @@ async fn files_are_kept_by_their_hash_and_read_by_those_who_got_the_letter() {
 }
 
 #[tokio::test]
-async fn a_thread_is_a_name_that_anybody_may_use_without_reading_what_others_wrote() {
+async fn every_agent_may_use_a_thread_name_and_reads_only_its_own_mail() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let mcp = Mcp::operator(&office);
@@ -392,7 +392,7 @@ async fn a_thread_is_a_name_that_anybody_may_use_without_reading_what_others_wro
 }
 
 #[tokio::test]
-async fn tasks_and_conversations_go_their_way() {
+async fn tasks_and_conversations_run_from_start_to_end() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let mcp = Mcp::operator(&office);
@@ -474,12 +474,12 @@ async fn mail_of_one_moment_is_not_missed_by_asking_since_the_last_one() {
     let all = mcp.call("fetch_inbox", fetch(None)).await;
     let all = all.as_array().unwrap();
     assert_eq!(all.len(), 40);
-    for (later, letter) in all.iter().enumerate() {
-        let since = letter["created_ts"].as_str().unwrap().to_owned();
+    for (later, message) in all.iter().enumerate() {
+        let since = message["created_ts"].as_str().unwrap().to_owned();
         let newer = mcp.call("fetch_inbox", fetch(Some(since))).await;
-        assert_eq!(newer.as_array().unwrap().len(), later, "{letter}");
+        assert_eq!(newer.as_array().unwrap().len(), later, "{message}");
         let after =
-            json!({ "project_key": APP, "agent_name": "GreenFox", "limit": 100, "after_id": letter["id"] });
+            json!({ "project_key": APP, "agent_name": "GreenFox", "limit": 100, "after_id": message["id"] });
         assert_eq!(mcp.call("fetch_inbox", after).await.as_array().unwrap().len(), later);
     }
     assert_eq!(office.close(), Some(0));

@@ -108,7 +108,7 @@ fn assert_only_messages(text: &str) {
     }
 }
 
-// Outside, 3: rmcp opens streams with an event whose data is empty.
+// Outside, 3: clients parse the data of every event as JSON.
 #[tokio::test]
 async fn streams_carry_no_events_but_messages() {
     let dir = TestDir::new();
@@ -137,5 +137,33 @@ async fn streams_carry_no_events_but_messages() {
         assert_only_messages(waited.until("\"result\"").await);
     }
     assert_only_messages(notifications.until("notifications/resources/updated").await);
+    assert_eq!(office.close(), Some(0));
+}
+
+#[tokio::test]
+async fn a_session_cancels_a_call_that_waits() {
+    let dir = TestDir::new();
+    let office = Office::open(dir.path());
+    let mcp = Mcp::operator(&office);
+    mcp.project(APP, &["GreenFox"]).await;
+    let id = session(&mcp).await;
+    let wait = json!({ "jsonrpc": "2.0", "id": "w", "method": "tools/call", "params": {
+        "name": "wait_for_mail",
+        "arguments": { "project_key": APP, "agent_name": "GreenFox", "timeout_seconds": 600 } } });
+    let waiting = tokio::spawn(request(&mcp, Method::POST, &id).body(wait.to_string()).send());
+    let cancelled =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "w" } });
+    // Another token's session id cancels nothing.
+    let eve = Mcp::bearer(&office, "user", "eve").await;
+    assert_eq!(status(request(&eve, Method::POST, &id).body(cancelled.to_string())).await, 202);
+    let answer = timeout(LONG, async {
+        // A notification that comes before the call is under way concerns nothing.
+        while !waiting.is_finished() {
+            assert_eq!(status(request(&mcp, Method::POST, &id).body(cancelled.to_string())).await, 202);
+        }
+        waiting.await.unwrap().unwrap().text().await.unwrap()
+    });
+    let answer: Value = serde_json::from_str(&answer.await.unwrap()).unwrap();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("w"), &json!(-32_603)), "{answer}");
     assert_eq!(office.close(), Some(0));
 }

@@ -78,7 +78,7 @@ async fn a_session_is_told_of_resources_that_change() {
     )
     .await;
     assert_eq!(next(&mut chunks, &mut text).await["params"]["uri"], "resource://file_reservations/srv-app");
-    // Somebody else cannot listen in, and a session that is gone is said to be.
+    // Another token cannot listen in, and a session that is gone is answered 404.
     let eve = Mcp::bearer(&office, "user", "eve").await;
     let listening =
         eve.request(reqwest::Method::GET).header("mcp-session-id", &session).send().await.unwrap();
@@ -90,7 +90,7 @@ async fn a_session_is_told_of_resources_that_change() {
         .await
         .unwrap();
     assert_eq!(gone.status().as_u16(), 404);
-    // A stream that is open does not hold the office up when it closes.
+    // An open stream does not keep the server from closing.
     let stream = mcp.post(&hello).await.headers()["mcp-session-id"].clone();
     let stream = mcp
         .request(reqwest::Method::GET)
@@ -105,7 +105,7 @@ async fn a_session_is_told_of_resources_that_change() {
 }
 
 #[tokio::test]
-async fn waiting_ends_with_mail_or_with_its_time_and_says_that_it_goes_on() {
+async fn waiting_ends_with_mail_or_its_timeout_and_reports_progress() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let mcp = Mcp::operator(&office);
@@ -113,7 +113,7 @@ async fn waiting_ends_with_mail_or_with_its_time_and_says_that_it_goes_on() {
     let wait = |seconds: i64, after: Option<i64>| json!({ "project_key": APP, "agent_name": "GreenFox", "timeout_seconds": seconds, "after_id": after });
     let empty = mcp.call("wait_for_mail", wait(1, None)).await;
     assert_eq!((&empty["timed_out"], &empty["count"]), (&json!(true), &json!(0)));
-    // What comes while it waits ends the wait; progress is told meanwhile to those who want it.
+    // What comes while it waits ends the wait; progress is reported meanwhile to callers that want it.
     let body = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {
         "name": "wait_for_mail", "arguments": wait(60, None), "_meta": { "progressToken": "p1" } } });
     let waiting = mcp
@@ -172,7 +172,7 @@ fn speak(dir: &TestDir, lines: &[Value]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn standard_input_and_output_speak_with_the_running_office_or_with_the_books() {
+async fn standard_input_and_output_reach_the_running_server_or_start_one() {
     let dir = TestDir::new();
     let call = |id: i64, tool: &str, given: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": given } });
     let start = |name: &str| json!({ "human_key": APP, "program": "p", "model": "m", "agent_name": name });
@@ -193,8 +193,8 @@ async fn standard_input_and_output_speak_with_the_running_office_or_with_the_boo
     let office = Office::open(dir.path());
     let mcp = Mcp::operator(&office);
     let mut dialogue = lines("GreenFox", "2024-11-05");
-    let letter = json!({ "project_key": APP, "sender_name": "GreenFox", "to": ["BlueLake"], "subject": "by pipe", "body_md": "b" });
-    dialogue.push(call(4, "send_message", letter));
+    let message = json!({ "project_key": APP, "sender_name": "GreenFox", "to": ["BlueLake"], "subject": "by pipe", "body_md": "b" });
+    dialogue.push(call(4, "send_message", message));
     let joined = speak(&dir, &dialogue);
     assert_eq!(joined[0]["result"]["protocolVersion"], "2024-11-05");
     assert_eq!(joined[3]["result"]["isError"], false, "{}", joined[3]);
