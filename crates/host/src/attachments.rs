@@ -1,5 +1,6 @@
-//! Files that messages carry: a copy in the data directory under its hash, and its name, size, hash and type in the
-//! message. One place for every door: what may be attached, how much of it a realm keeps, and who may read it.
+//! Files that messages carry: their bytes in the data directory under their hash, and their name, size, hash and type in
+//! the message. The same rules for every door: what may be attached, how much of it a realm keeps, and which callers may
+//! read it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use posthaste_engine::nouns::{Caller, Json, Message, MessageId, RealmName, Seq};
 use posthaste_engine::{Engine, EngineError};
+use posthaste_wire::control::{FileData, FileLink, StoredFile};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::safe_open::{self, Folder};
@@ -29,7 +31,7 @@ const LONGEST_NAME: usize = 255;
 const LONGEST_TYPE: usize = 127;
 /// Where files are downloaded: `/{message}/{sha256}` follows.
 pub const DOWNLOAD_PATH: &str = "/x-posthaste/attachments";
-/// Where the files of a message stand in its metadata.
+/// The member of a message's metadata that lists its files.
 const MEMBER: &str = "attachments";
 
 /// A file as a message names it.
@@ -74,14 +76,18 @@ impl AttachError {
 }
 
 impl Incoming {
-    /// A file whose bytes came in base64: `{name, data, media_type?}`.
+    /// A file whose bytes came in base64, from the members of a JSON object: `{name, data, media_type?}`.
     pub fn received(given: &Map<String, Value>) -> Result<Self, AttachError> {
-        let text = |member: &str| given.get(member).and_then(Value::as_str);
-        let name = text("name").unwrap_or_default();
+        Self::decode(&FileData::from_members(given.clone()))
+    }
+
+    /// A file whose bytes came in base64.
+    pub fn decode(given: &FileData) -> Result<Self, AttachError> {
+        let name = given.name.as_str();
         if !is_plain(name) {
             return Err(AttachError::refused(name, "'name' must be a plain file name of 1 to 255 bytes"));
         }
-        let Some(data) = text("data") else {
+        let Some(data) = &given.data else {
             return Err(AttachError::refused(name, "'data' must hold its bytes in base64"));
         };
         let too_large = || AttachError::refused(name, format!("it is larger than {MOST_BYTES} bytes"));
@@ -96,7 +102,7 @@ impl Incoming {
         if bytes.len() as u64 > MOST_BYTES {
             return Err(too_large());
         }
-        let media = match text("media_type") {
+        let media = match given.media_type.as_deref() {
             None => media_type(name).to_owned(),
             Some(media) if is_media_type(media) => media.to_owned(),
             Some(_) => return Err(AttachError::refused(name, "'media_type' must be like image/png")),
@@ -105,33 +111,37 @@ impl Incoming {
     }
 }
 
-/// What the kept files of each realm take, once it was counted.
+/// Bytes of each realm's files, counted on first use.
 #[derive(Clone, Debug, Default)]
 pub struct Usage(Arc<Mutex<HashMap<RealmName, u64>>>);
 
-/// Copies the files that a message is to carry and says how it refers to them.
+/// Stores the files of a message, and returns the entries that name them in the message.
 pub async fn keep(usage: &Usage, engine: &Engine, files: Vec<Incoming>) -> Result<Vec<Value>, AttachError> {
     if files.len() > MOST_FILES {
         return Err(AttachError::TooMany);
     }
     let (store, usage, realm) = (store_of(engine), usage.clone(), engine.realm().clone());
     let kept = tokio::task::spawn_blocking(move || {
-        files.iter().map(|file| copy(&store, &usage, &realm, file)).collect()
+        files.iter().map(|file| store_file(&store, &usage, &realm, file)).collect()
     });
     kept.await.map_err(|_| AttachError::Failed)?
 }
 
 /// The metadata of a message that carries these files.
 pub fn into_meta(kept: Vec<Value>) -> Option<Json> {
-    (!kept.is_empty()).then(|| Json::from_value(&json!({ MEMBER: kept })))
+    if kept.is_empty() {
+        return None;
+    }
+    let meta = Map::from_iter([(MEMBER.to_owned(), Value::Array(kept))]);
+    Some(Json::from_value(&Value::Object(meta)))
 }
 
-/// The files that a message carries, as far as it names them well.
+/// The files that a message carries; those with an invalid entry are left out.
 pub fn of(message: &Message) -> Vec<Attached> {
     message.meta.as_ref().map(|meta| of_meta(meta.as_str())).unwrap_or_default()
 }
 
-/// The same of its metadata.
+/// The files that a message's metadata names.
 pub fn of_meta(meta: &str) -> Vec<Attached> {
     // Most messages carry none, and their metadata need not be parsed to know it.
     if !meta.contains("\"attachments\"") {
@@ -161,7 +171,7 @@ pub async fn fetch(
     hash: &str,
 ) -> Result<(Attached, Vec<u8>), AttachError> {
     let wanted = hash.to_ascii_lowercase();
-    // What a message says of its files may come through any door, so it names no file but one of the store.
+    // The entry may have come through any door, so only the hash leads to a file, and only to one of the store.
     if !is_hash(&wanted) {
         return Err(AttachError::Missing);
     }
@@ -182,24 +192,40 @@ pub async fn fetch(
     Ok((file, bytes))
 }
 
-/// The files of a message as the doors show them. `url` is below the address of the server (below `/r/REALM` of a realm that
-/// is not the default one): a party of the message downloads the file there with its token.
-pub fn shown(message: &Message) -> Vec<Value> {
-    shown_below(message, &format!("{DOWNLOAD_PATH}/{}", message.id))
+/// The files of a message, with the paths below the address of the server (below `/r/REALM` of a realm that is not the
+/// default one) where a party of the message downloads them with its token.
+pub fn links(message: &Message) -> Vec<FileLink> {
+    links_below(message, &format!("{DOWNLOAD_PATH}/{}", message.id))
 }
 
-/// The same for a door that hands files out itself.
-pub fn shown_below(message: &Message, path: &str) -> Vec<Value> {
-    let file = |file: Attached| {
-        let url = format!("{path}/{}", file.sha256);
-        json!({
-            "name": file.name, "size": file.size, "media_type": file.media_type, "sha256": file.sha256, "url": url,
-        })
+/// The same for a door that has download paths of its own.
+pub fn links_below(message: &Message, path: &str) -> Vec<FileLink> {
+    let link = |file: Attached| FileLink {
+        url: format!("{path}/{}", file.sha256),
+        name: file.name,
+        size: file.size,
+        media_type: file.media_type,
+        sha256: file.sha256,
     };
-    of(message).into_iter().map(file).collect()
+    of(message).into_iter().map(link).collect()
 }
 
-/// The same in words, one line for each.
+/// [`links`] as JSON values.
+pub fn shown(message: &Message) -> Vec<Value> {
+    links(message).iter().map(to_value).collect()
+}
+
+/// [`links_below`] as JSON values.
+pub fn shown_below(message: &Message, path: &str) -> Vec<Value> {
+    links_below(message, path).iter().map(to_value).collect()
+}
+
+/// Plain data with text keys: writing it as JSON cannot fail.
+fn to_value(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// The files of a message as text, one line for each.
 pub fn described(message: &Message) -> Vec<String> {
     let line = |file: Attached| {
         let Attached { name, size, sha256, media_type } = file;
@@ -213,7 +239,7 @@ pub fn folder(data: &Path, realm: &RealmName) -> PathBuf {
     data.join("attachments").join(realm.as_str())
 }
 
-/// Where a file lies in a realm's folder.
+/// The path of a file in a realm's folder.
 pub fn place(store: &Path, hash: &str) -> PathBuf {
     store.join(hash.get(..2).unwrap_or("00")).join(hash)
 }
@@ -223,7 +249,7 @@ pub fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether a name can be that of a file, and leads nowhere.
+/// Whether a name is that of a file, without a path.
 pub fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= LONGEST_NAME
@@ -249,7 +275,7 @@ fn store_of(engine: &Engine) -> PathBuf {
     folder(data, engine.realm())
 }
 
-fn copy(store: &Path, usage: &Usage, realm: &RealmName, file: &Incoming) -> Result<Value, AttachError> {
+fn store_file(store: &Path, usage: &Usage, realm: &RealmName, file: &Incoming) -> Result<Value, AttachError> {
     let failed = |error: &dyn std::fmt::Display| AttachError::refused(&file.name, error);
     let size = file.bytes.len() as u64;
     let hash: String = Sha256::digest(&file.bytes).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -266,21 +292,18 @@ fn copy(store: &Path, usage: &Usage, realm: &RealmName, file: &Incoming) -> Resu
             let why = format!("the project's attachments take {MOST_IN_REALM} bytes already");
             return Err(AttachError::refused(&file.name, why));
         }
-        // Written beside, synced and renamed: a message must not refer to half a file.
+        // Written to another name, synced and renamed: a message must not refer to half a file.
         folder.replace(name, &file.bytes, 0o600).map_err(|error| failed(&error))?;
         *used += blocks;
     }
-    let mut value = json!({
-        "type": "file",
-        "name": file.name,
-        "size": size,
-        "sha256": hash,
-        "media_type": file.media,
-    });
-    if let Some(path) = &file.path {
-        value["path"] = path.as_str().into();
-    }
-    Ok(value)
+    Ok(to_value(&StoredFile {
+        kind: "file".to_owned(),
+        name: file.name.clone(),
+        size,
+        sha256: hash,
+        media_type: file.media.clone(),
+        path: file.path.clone(),
+    }))
 }
 
 fn disk_bytes(store: &Path) -> u64 {
@@ -309,10 +332,12 @@ pub fn media_type(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn only_well_named_files_of_a_message_count() {
+    fn only_valid_entries_of_a_message_are_its_files() {
         let hash = "ab".repeat(32);
         let file = |name: &str, hash: &str| json!({ "name": name, "size": 3, "sha256": hash });
         let names = |files: Value| -> Vec<String> {

@@ -1,4 +1,5 @@
-//! A backup of a realm, or of all, for the operator. It goes out as it is made; keys are never in it.
+//! `/x-posthaste/backup`: a backup of a realm, or of all, for the operator. It is sent while it is made; keys are never in
+//! it.
 
 use std::io::{self, BufWriter};
 use std::sync::atomic::AtomicBool;
@@ -8,40 +9,33 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use posthaste_engine::nouns::TokenRole;
-use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use super::export::{PIECE, Pieces, WAITING};
-use super::methods::VIA;
+use super::VIA;
+use super::export::{MAX_WAITING_PIECES, PIECE_BYTES, Pieces};
 use posthaste_host::Host;
 use posthaste_host::backup::{self, Plan, Watch};
 use posthaste_host::caller::{Realm, bearer};
 use posthaste_host::http::errors::answer as refuse;
-
-#[derive(Deserialize)]
-pub(super) struct Wanted {
-    /// Every realm of the server, for its operator.
-    #[serde(default)]
-    all: bool,
-}
+use posthaste_wire::control::BackupQuery;
 
 pub(super) async fn answer(
-    State(shared): State<Host>,
+    State(host): State<Host>,
     Realm(engine): Realm,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<BackupQuery>,
     headers: HeaderMap,
 ) -> Response {
-    match shared.identify(&engine, bearer(&headers), VIA).await {
-        Ok(identity) if wanted.all && shared.heeds(&engine, &identity) => {}
-        Ok(identity) if !wanted.all && identity.role == TokenRole::Admin => {}
+    match host.identify(&engine, bearer(&headers), VIA).await {
+        Ok(identity) if query.all && host.heeds(&engine, &identity) => {}
+        Ok(identity) if !query.all && identity.role == TokenRole::Admin => {}
         Ok(_) => return refuse(StatusCode::FORBIDDEN, "not_allowed", "a backup is for the operator alone"),
         Err(error) => return refuse(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string()),
     }
     let unavailable = |why: &dyn std::fmt::Display| {
         refuse(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &why.to_string())
     };
-    let realms = match wanted.all {
-        true => shared.office().realms(),
+    let realms = match query.all {
+        true => host.office().realms(),
         false => Ok(vec![engine.realm().clone()]),
     };
     let realms = match realms {
@@ -52,19 +46,19 @@ pub(super) async fn answer(
     else {
         return unavailable(&"the data directory is not known");
     };
-    // Removed when the thread ends, also after a client that went away.
+    // Removed when the thread ends, also if the client goes away.
     let scratch = match tempfile::Builder::new().prefix(".backup-").tempdir_in(&data) {
         Ok(scratch) => scratch,
         Err(error) => return unavailable(&error),
     };
-    let (pieces, waiting) = mpsc::channel::<io::Result<Vec<u8>>>(WAITING);
+    let (pieces, waiting) = mpsc::channel::<io::Result<Vec<u8>>>(MAX_WAITING_PIECES);
     tokio::task::spawn_blocking(move || {
         let plan = Plan { data, realms, keys: false, scratch: scratch.path().to_owned() };
-        let out = BufWriter::with_capacity(PIECE, Pieces(pieces.clone()));
+        let out = BufWriter::with_capacity(PIECE_BYTES, Pieces(pieces.clone()));
         let (stop, step) = (AtomicBool::new(false), |_: &str, _, _| {});
-        // A failure breaks the answer off; without its manifest the client does not take it for a backup.
+        // A failure cuts the body off. Without its manifest the client does not accept it as a backup.
         if let Err(error) = backup::write(&plan, out, Watch { stop: &stop, step: &step }) {
-            tracing::error!(%error, "a backup was broken off");
+            tracing::error!(%error, "a backup failed");
             let _ = pieces.blocking_send(Err(io::Error::other(error.to_string())));
         }
     });

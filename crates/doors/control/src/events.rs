@@ -1,84 +1,54 @@
-//! `x-posthaste/events`: the event log in pages, forwards and backwards. A page ends where the log ended when it was asked
-//! for, or where it is full; the answer says which.
+//! The method that reads the event log in pages, forwards and backwards. A page ends where the log ended at the time of
+//! the request, or where it is full; the result says which.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_engine::nouns::{AgentId, Caller, ConversationId, Event, Seq};
+use posthaste_engine::nouns::{Caller, Event, Seq};
 use posthaste_engine::views::Replay;
-use posthaste_engine::{Engine, EngineError, Filter, Refusal, Start, Step};
+use posthaste_engine::{Engine, EngineError, Filter, Refusal, Start, Step, stamp};
+use posthaste_wire::control as wire;
 use posthaste_wire::rpc::ErrorObject;
 use posthaste_wire::time::to_rfc3339;
-use serde::Deserialize;
-use serde_json::{Value, json};
 
-use super::errors::{bad_params, of_engine};
-use super::methods::VIA;
-use super::to_wire;
-use posthaste_host::Host;
-use posthaste_host::caller::Identity;
+use super::errors::{bad_params, refused};
+use super::from_wire::{name, optional};
+use super::table::Call;
+use super::{VIA, to_wire};
 
 /// The longest that a request waits for the first event, in milliseconds.
-const LONGEST_WAIT: u64 = 25_000;
-/// Events in one answer.
-const MOST_EVENTS: usize = 500;
-/// Reads of the database for one answer. One read looks at a bounded number of events, so a filter that matches few of
+const MAX_WAIT_MS: u64 = 25_000;
+/// Events in one result.
+const MAX_EVENTS: usize = 500;
+/// Reads of the database for one result. One read looks at a bounded number of events, so a filter that matches few of
 /// them needs several. A page that ends here without being full says `end: false`.
-const MOST_READS: usize = 10;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct EventsParams {
-    /// The last event that the caller knows; if absent, the end of the log.
-    #[serde(default)]
-    after: Option<Seq>,
-    /// The latest events before this one, instead of the earliest after another.
-    #[serde(default)]
-    before: Option<Seq>,
-    #[serde(default)]
-    kinds: Vec<String>,
-    #[serde(default)]
-    agents: Vec<AgentId>,
-    #[serde(default)]
-    conversation: Option<ConversationId>,
-    /// How long to wait for the first event if the log has none to show, in milliseconds.
-    #[serde(default)]
-    wait: u64,
-    #[serde(default = "usual_page")]
-    limit: usize,
-}
-
-fn usual_page() -> usize {
-    50
-}
+const MAX_READS: usize = 10;
 
 /// One page of the log, in order.
 struct Page {
     events: Vec<Arc<Event>>,
-    /// Everything between the start and this place was looked at.
+    /// All events between the start and this position were looked at.
     cursor: Seq,
     /// Whether the log's end (or, backwards, its beginning) was reached.
     end: bool,
 }
 
-/// The events after a place, or before one. With `wait`, the first that happens.
+/// The events after a position, or before one. With `wait`, the first that happens.
 pub(super) async fn events(
-    shared: &Host,
-    engine: &Engine,
-    identity: &Identity,
-    given: EventsParams,
-) -> Result<Value, ErrorObject> {
-    let caller = identity.caller(VIA);
+    call: Call<'_>,
+    given: wire::EventsParams,
+) -> Result<wire::EventsResult, ErrorObject> {
+    let (engine, caller) = (call.engine, call.identity.caller(VIA));
     let mut parts = Vec::new();
     if !given.kinds.is_empty() {
         parts.push(Filter::Kinds(given.kinds));
     }
     if !given.agents.is_empty() {
-        parts.push(Filter::Concerning(given.agents));
+        parts.push(Filter::Concerning(given.agents.into_iter().map(name).collect::<Result<_, _>>()?));
     }
-    parts.extend(given.conversation.map(Filter::Conversation));
+    parts.extend(optional(given.conversation)?.map(Filter::Conversation));
     let filter = Filter::All(parts);
-    let limit = given.limit.clamp(1, MOST_EVENTS);
+    let limit = given.limit.0.clamp(1, MAX_EVENTS);
     let page = match (given.before, given.after) {
         (Some(_), Some(_)) => return Err(bad_params("give `after` or `before`, not both")),
         (Some(before), None) => backwards(engine, &caller, &filter, before, limit).await,
@@ -91,21 +61,21 @@ pub(super) async fn events(
             {
                 tokio::select! {
                     waited = wait(engine, &caller, &filter, page, limit, given.wait) => waited,
-                    // A server that closes lets its callers go.
-                    () = shared.stop().cancelled() => Ok(()),
+                    // A server that shuts down answers its callers.
+                    () = call.host.stop().cancelled() => Ok(()),
                 }
-                .map_err(|error| of_engine(&error))?;
+                .map_err(refused)?;
             }
             page
         }
     };
-    let page = page.map_err(|error| of_engine(&error))?;
-    Ok(json!({
-        "events": page.events.iter().map(|event| to_wire::event(event)).collect::<Vec<_>>(),
-        "cursor": page.cursor,
-        "end": page.end,
-        "now": to_rfc3339(posthaste_engine::stamp::now()),
-    }))
+    let page = page.map_err(refused)?;
+    Ok(wire::EventsResult {
+        events: page.events.iter().map(|event| to_wire::event(event)).collect(),
+        cursor: page.cursor,
+        end: page.end,
+        now: to_rfc3339(stamp::now()),
+    })
 }
 
 async fn forwards(
@@ -134,9 +104,9 @@ async fn wait(
     millis: u64,
 ) -> Result<(), EngineError> {
     let mut feed = engine.follow(caller, filter.clone(), Start::After(page.cursor), limit).await?;
-    let patience = Duration::from_millis(millis.min(LONGEST_WAIT));
-    match tokio::time::timeout(patience, feed.next()).await {
-        // Nothing that matches happened up to the feed's place.
+    let timeout = Duration::from_millis(millis.min(MAX_WAIT_MS));
+    match tokio::time::timeout(timeout, feed.next()).await {
+        // No event up to the feed's position matches.
         Err(_) => page.cursor = feed.seq(),
         Ok(step) => {
             if let Step::Event { event, .. } = step? {
@@ -150,7 +120,7 @@ async fn wait(
     Ok(())
 }
 
-/// Reads on until the page is full or the place `head` is reached.
+/// Continues to read until the page is full or the position `head` is reached.
 async fn fill(
     engine: &Engine,
     caller: &Caller,
@@ -161,7 +131,7 @@ async fn fill(
 ) -> Result<(), EngineError> {
     let mut room = engine.limits().page_bytes;
     page.end = page.cursor >= head;
-    for reads in 0..MOST_READS {
+    for reads in 0..MAX_READS {
         if page.end || page.events.len() >= limit || room == 0 {
             break;
         }
@@ -186,7 +156,7 @@ async fn backwards(
 ) -> Result<Page, EngineError> {
     let mut room = engine.limits().page_bytes;
     let mut page = Page { events: Vec::new(), cursor: before, end: before <= 1 };
-    for reads in 0..MOST_READS {
+    for reads in 0..MAX_READS {
         if page.end || page.events.len() >= limit || room == 0 {
             break;
         }

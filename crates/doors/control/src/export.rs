@@ -1,4 +1,5 @@
-//! A whole realm as lines of JSON, for those who run the office. It goes out as it is read; nobody holds all of it.
+//! `/x-posthaste/export`: a whole realm as lines of JSON, for administrators. It is sent while it is read, so it is never
+//! in memory as a whole.
 
 use std::io::{self, Write};
 
@@ -10,34 +11,34 @@ use posthaste_engine::nouns::TokenRole;
 use posthaste_engine::store::{open_reader, write_rows};
 use tokio::sync::mpsc;
 
-use super::methods::VIA;
+use super::VIA;
 use posthaste_host::Host;
 use posthaste_host::caller::{Realm, bearer};
 use posthaste_host::http::errors::answer as refuse;
 
-/// How much is gathered before it is sent.
-pub(super) const PIECE: usize = 64 << 10;
-/// Pieces that may wait for a slow reader.
-pub(super) const WAITING: usize = 8;
+/// Bytes of one piece of the body.
+pub(super) const PIECE_BYTES: usize = 64 << 10;
+/// Pieces that may wait for a slow client.
+pub(super) const MAX_WAITING_PIECES: usize = 8;
 
-pub(super) async fn answer(State(shared): State<Host>, Realm(engine): Realm, headers: HeaderMap) -> Response {
-    match shared.identify(&engine, bearer(&headers), VIA).await {
+pub(super) async fn answer(State(host): State<Host>, Realm(engine): Realm, headers: HeaderMap) -> Response {
+    match host.identify(&engine, bearer(&headers), VIA).await {
         Ok(identity) if identity.role == TokenRole::Admin => {}
         Ok(_) => {
-            return refuse(StatusCode::FORBIDDEN, "not_allowed", "only those who run the office export it");
+            return refuse(StatusCode::FORBIDDEN, "not_allowed", "only administrators export a realm");
         }
         Err(error) => return refuse(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string()),
     }
-    let books = match open_reader(engine.path()) {
-        Ok(books) => books,
+    let db = match open_reader(engine.path()) {
+        Ok(db) => db,
         Err(fault) => return refuse(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &fault.to_string()),
     };
-    let (pieces, waiting) = mpsc::channel::<io::Result<Vec<u8>>>(WAITING);
+    let (pieces, waiting) = mpsc::channel::<io::Result<Vec<u8>>>(MAX_WAITING_PIECES);
     let realm = engine.realm().to_string();
     tokio::task::spawn_blocking(move || {
-        let mut out = io::BufWriter::with_capacity(PIECE, Pieces(pieces.clone()));
-        // A reader that went away ends it; a failure breaks the answer off, and its seal is missing.
-        if let Err(error) = write_rows(&books, &realm, &mut out, &mut |_| true) {
+        let mut out = io::BufWriter::with_capacity(PIECE_BYTES, Pieces(pieces.clone()));
+        // It ends early if the client goes away. A failure cuts the body off before its last line, which has the checksum.
+        if let Err(error) = write_rows(&db, &realm, &mut out, &mut |_| true) {
             let _ = pieces.blocking_send(Err(io::Error::other(error.to_string())));
         }
     });
@@ -47,7 +48,7 @@ pub(super) async fn answer(State(shared): State<Host>, Realm(engine): Realm, hea
     ([(header::CONTENT_TYPE, "application/jsonl")], Body::from_stream(stream)).into_response()
 }
 
-/// Sends what is written in pieces; one that takes them slowly holds the writer up.
+/// A writer that sends pieces of a body, and blocks while the client is slow.
 pub(super) struct Pieces(pub(super) mpsc::Sender<io::Result<Vec<u8>>>);
 
 impl Write for Pieces {

@@ -1,22 +1,32 @@
-//! The office's own methods, `x-posthaste/…`, as JSON-RPC over HTTP. The command line speaks to a running office this
-//! way; the other JSON-RPC doors offer the same methods to their callers.
+//! posthaste's own methods, `x-posthaste/…`, as JSON-RPC over HTTP. The command line talks to a running server this way;
+//! other JSON-RPC doors offer the same methods to their callers.
 
+mod agents;
 mod attachments;
 mod backup;
-mod desk;
+mod contacts;
+mod conversations;
 mod errors;
 mod events;
 mod export;
 mod from_wire;
-mod methods;
-mod people;
+mod markdown;
+mod messages;
 mod projects;
+mod reservations;
+mod rules;
+mod schema;
+mod search;
+mod signals;
 mod status;
-mod talk;
+mod table;
 mod to_wire;
+mod tokens;
 
 #[doc(hidden)]
-pub use errors::refused;
+pub use errors::refused_line as refused;
+pub use markdown::markdown;
+pub use schema::schema;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -25,18 +35,20 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use posthaste_engine::Engine;
-use posthaste_wire::rpc::{self, ErrorObject, Item, Message};
-use serde_json::value::RawValue;
-
-use self::methods::VIA;
 use posthaste_host::Host;
 use posthaste_host::caller::{AuthError, Identity, Pass, Realm, bearer};
 use posthaste_host::http::rate::Bucket;
 use posthaste_host::services::{OwnAnswer, OwnMethods};
-
 use posthaste_wire::control::{BACKUP_PATH, EXPORT_PATH, PATH, PREFIX, STATUS_PATH};
+use posthaste_wire::rpc::{self, ErrorObject, Item, Message};
+use serde_json::value::RawValue;
+
+use self::table::Call;
+
+/// The tag of commands that come through this door.
+const VIA: &str = "cli";
 /// Calls in one request.
-const MOST_CALLS: usize = 100;
+const MAX_CALLS: usize = 100;
 
 /// Every path of the door.
 pub fn router(host: Host) -> Router {
@@ -49,15 +61,16 @@ pub fn router(host: Host) -> Router {
         .with_state(host)
 }
 
-/// One of the office's own methods, called by somebody whose token was checked.
+/// Calls one of the methods for a caller whose token was checked.
 pub async fn call(
-    shared: &Host,
+    host: &Host,
     engine: &Engine,
     identity: &Identity,
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<Box<RawValue>, ErrorObject> {
-    methods::call(shared, engine, identity, method.strip_prefix(PREFIX).unwrap_or(method), params).await
+    let method = method.strip_prefix(PREFIX).unwrap_or(method);
+    table::dispatch(Call { host, engine, identity }, method, params).await
 }
 
 /// The methods, as other JSON-RPC doors offer them.
@@ -77,21 +90,21 @@ impl OwnMethods for Methods {
 }
 
 async fn answer(
-    State(shared): State<Host>,
+    State(host): State<Host>,
     Realm(engine): Realm,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let (identity, pass) = match shared.recognise(&engine, bearer(&headers), VIA).await {
+    let (identity, pass) = match host.recognise(&engine, bearer(&headers), VIA).await {
         Ok(known) => known,
         Err(error) => {
             let text = rpc::write_error(&rpc::RequestId::null(), &errors::of_auth(&error));
             return (StatusCode::UNAUTHORIZED, json_type(), text).into_response();
         }
     };
-    let engine = shared.engine_for(&engine, &identity, pass.as_ref());
-    let bucket = shared.bucket_of(&engine, &identity, pass.as_ref());
-    let desk = Desk { bucket, shared, engine, identity, pass };
+    let engine = host.engine_for(&engine, &identity, pass.as_ref());
+    let bucket = host.bucket_of(&engine, &identity, pass.as_ref());
+    let caller = Caller { bucket, host, engine, identity, pass };
     let body = match str::from_utf8(&body) {
         Ok(body) => body,
         Err(error) => {
@@ -100,13 +113,13 @@ async fn answer(
         }
     };
     let mut lines = Vec::new();
-    for item in rpc::parse(body, MOST_CALLS) {
+    for item in rpc::parse(body, MAX_CALLS) {
         match item {
-            Item::Single(message) => lines.extend(desk.reply(message).await),
+            Item::Single(message) => lines.extend(caller.reply(message).await),
             Item::Batch(messages) => {
                 let mut answers = Vec::new();
                 for message in messages {
-                    answers.extend(desk.reply(message).await);
+                    answers.extend(caller.reply(message).await);
                 }
                 lines.extend(rpc::write_batch(&answers));
             }
@@ -118,16 +131,16 @@ async fn answer(
     }
 }
 
-/// What the calls of one request share.
-struct Desk {
-    shared: Host,
+/// The caller of a request, which may make several calls.
+struct Caller {
+    host: Host,
     engine: Engine,
     identity: Identity,
     bucket: Bucket,
     pass: Option<Pass>,
 }
 
-impl Desk {
+impl Caller {
     async fn reply(&self, message: Message) -> Option<String> {
         match message {
             Message::Request { id, method, params } => {
@@ -137,12 +150,12 @@ impl Desk {
                 })
             }
             Message::Notification { method, params } => {
-                // Carried out like a request; whoever sends one does not want to know how it went.
+                // Executed like a request, without a response.
                 drop(self.call(&method, params.as_deref()).await);
                 None
             }
             Message::Invalid { id, error } => Some(rpc::write_error(&id, &error)),
-            // The office asks nothing this way, so nobody can be answering it.
+            // The server sends no requests on this path, so there is nothing to answer.
             Message::Response { .. } => None,
         }
     }
@@ -151,8 +164,8 @@ impl Desk {
         if let Some(wait) = self.bucket.take().wait {
             return Err(errors::too_often(wait));
         }
-        let called = call(&self.shared, &self.engine, &self.identity, method, params);
-        let answer = self.shared.unless_void(&self.engine, self.pass.as_ref(), called).await;
+        let called = call(&self.host, &self.engine, &self.identity, method, params);
+        let answer = self.host.unless_void(&self.engine, self.pass.as_ref(), called).await;
         answer.unwrap_or_else(|| Err(errors::of_auth(&AuthError::Invalid)))
     }
 }

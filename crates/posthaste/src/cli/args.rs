@@ -198,6 +198,12 @@ pub enum Command {
     /// Show what the agents of a mail directory are to work on
     #[command(long_about = help::HOOKS, after_long_help = help::HOOKS_AFTER)]
     Hooks(SignalArgs),
+    /// Print the reference of the server's own methods
+    #[command(long_about = help::API, after_long_help = help::API_AFTER, subcommand_required = true)]
+    Api {
+        #[command(subcommand)]
+        command: ApiCommand,
+    },
     /// Print a shell's completion script
     #[command(long_about = help::COMPLETIONS, after_long_help = help::COMPLETIONS_AFTER)]
     Completions {
@@ -368,6 +374,16 @@ impl Client {
             Self::Vscode => "vscode",
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum ApiCommand {
+    /// Print a JSON schema of all methods
+    #[command(long_about = help::API_SCHEMA, after_long_help = help::API_SCHEMA_AFTER)]
+    Schema,
+    /// Print the reference of all methods in Markdown
+    #[command(long_about = help::API_MARKDOWN, after_long_help = help::API_MARKDOWN_AFTER)]
+    Markdown,
 }
 
 #[derive(Clone, Debug, Subcommand)]

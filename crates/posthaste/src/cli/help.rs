@@ -94,6 +94,29 @@ Examples:
   posthaste connect codex
   posthaste connect vscode --write --url https://mail.example.org";
 
+pub(super) const API: &str = "\
+Prints the reference of the methods that posthaste has beside the protocols it speaks (x-posthaste/...): names, \
+params and results. No server is needed.";
+
+pub(super) const API_AFTER: &str = "\
+Examples:
+  posthaste api schema
+  posthaste api markdown";
+
+pub(super) const API_SCHEMA: &str = "\
+Prints a JSON schema (draft 2020-12) with one member per method, which has the members `params` and `result`.";
+
+pub(super) const API_SCHEMA_AFTER: &str = "\
+Example:
+  posthaste api schema > schema.json";
+
+pub(super) const API_MARKDOWN: &str = "\
+Prints the reference of all methods in Markdown: docs/api.md is made this way.";
+
+pub(super) const API_MARKDOWN_AFTER: &str = "\
+Example:
+  posthaste api markdown > api.md";
+
 pub(super) const CONTEXT: &str = "\
 Keeps servers by name: an address, and with it a token and a realm, in a private file of yours \
 (~/.config/posthaste/contexts.toml). Every command that talks to a server goes by the same order: --url or \

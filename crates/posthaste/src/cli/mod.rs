@@ -1,6 +1,7 @@
 //! The commands: from what was typed to an exit code.
 
 mod airc;
+mod api;
 pub mod args;
 mod attachments;
 mod backup;
@@ -97,6 +98,7 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
     must_be_local(args)?;
     match &args.command {
         Command::Config(office) => config::run(&args.global, office, output),
+        Command::Api { command } => api::run(*command, output),
         Command::Completions { shell } => Ok(output.bytes(&complete::completions(*shell))?),
         Command::Man { out: Some(dir), .. } => complete::write_pages(dir, output),
         Command::Man { command, out: None } => Ok(output.bytes(&complete::man(command)?)?),

@@ -2,6 +2,7 @@
 
 mod airc;
 mod canonical;
+mod control;
 mod ids;
 mod mail;
 mod rpc;

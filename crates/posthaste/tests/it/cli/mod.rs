@@ -1,6 +1,7 @@
 //! Help, completions, manual pages, colour and exit codes.
 
 mod agents;
+mod api;
 pub(crate) mod backup;
 mod commands;
 mod config;

@@ -51,6 +51,7 @@ fn rows<'a>(message: &'a str, file: &'a str) -> Vec<(Vec<&'a str>, Fate)> {
         (vec!["connect", "claude-code", "--write"], NoServer),
         (vec!["config"], NoServer),
         (vec!["context", "show"], NoServer),
+        (vec!["api", "schema"], NoServer),
         (vec!["completions", "bash"], NoServer),
         (vec!["man"], NoServer),
         (vec!["serve"], Refuses(local)),
