@@ -15,8 +15,8 @@ use super::mail_args::{
     ReserveArgs, SearchArgs, SendArgs, SignalArgs, TailArgs, ThreadArgs,
 };
 use super::output::ColorWhen;
-use crate::config::{AllowRemote, Opening, ToolSet};
-use crate::logs::LogForm;
+pub use crate::config::OfficeArgs;
+use crate::config::ToolSet;
 use posthaste_host::units::parse_span;
 
 /// The post office for AI agents.
@@ -37,8 +37,7 @@ const SERVER: &str = "Which server";
 #[derive(Clone, Debug, Default, ClapArgs)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {
-    /// The data directory: mail, tokens, posthaste.toml [env: POSTHASTE_DATA]
-    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, help = crate::config::help("data"), global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub data: Option<PathBuf>,
     /// Read this file instead of posthaste.toml in the data directory [env: POSTHASTE_CONFIG]
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -122,7 +121,7 @@ pub enum Command {
     Restore(RestoreArgs),
     /// Show what is in force and where each value came from
     #[command(long_about = help::CONFIG, after_long_help = help::CONFIG_AFTER)]
-    Config(OfficeArgs),
+    Config(ConfigArgs),
     /// Ask the running office how it is
     #[command(long_about = help::STATUS, after_long_help = help::STATUS_AFTER)]
     Status(StatusArgs),
@@ -226,92 +225,23 @@ pub enum Command {
     Version,
 }
 
-/// The settings of an office. Each can also stand in the environment and in posthaste.toml.
 #[derive(Clone, Debug, Default, ClapArgs)]
-pub struct OfficeArgs {
-    /// Where to listen; port 0 picks a free one [default: 127.0.0.1:7678] [env: POSTHASTE_LISTEN]
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub listen: Option<String>,
-    /// The default realm [default: main] [env: POSTHASTE_REALM]
-    #[arg(long, value_name = "NAME")]
-    pub realm: Option<String>,
-    /// Ask nobody for a token; only on loopback [env: POSTHASTE_AUTH=off]
+pub struct ConfigArgs {
+    #[command(flatten)]
+    pub settings: OfficeArgs,
+    /// Print a JSON schema of posthaste.toml instead
     #[arg(long)]
-    pub no_auth: bool,
-    /// Keep no durable conversations for MAP: `mail/*` is refused [env: POSTHASTE_MAIL=off]
-    #[arg(long)]
-    pub no_mail: bool,
-    /// Join this directory of mailboxes (mail-async) with the default realm [env: POSTHASTE_MAIL_DIR]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub mail_dir: Option<PathBuf>,
-    /// Let other accounts make mailboxes in the mail directory [env: POSTHASTE_MAIL_DIR_SHARED]
-    #[arg(long)]
-    pub mail_dir_shared: bool,
-    /// Copy the mail of this agent into its mailbox in the mail directory although it came by another door; may be
-    /// repeated [env: POSTHASTE_MAIL_DIR_AGENTS]
-    #[arg(long, value_name = "AGENT")]
-    pub mail_dir_agent: Vec<String>,
-    /// How often old files of the mail directory are archived [default: 1h] [env: POSTHASTE_ARCHIVE_EVERY]
-    #[arg(long, value_name = "SPAN")]
-    pub archive_every: Option<String>,
-    /// AIRC's Safe Mode, tokens without signatures [default: auto, for callers on this machine] [env: POSTHASTE_SAFE_MODE]
-    #[arg(long, value_name = "WHEN", value_enum)]
-    pub safe_mode: Option<Opening>,
-    /// Whether AIRC identities are made without a token [default: auto, for callers on this machine] [env: POSTHASTE_REGISTRATION]
-    #[arg(long, value_name = "WHEN", value_enum)]
-    pub registration: Option<Opening>,
-    /// A further path, repository address or key that stands for the default realm; agents on this machine can attach
-    /// files below a directory named here; may be repeated [env: POSTHASTE_PROJECTS]
-    #[arg(long, value_name = "PATH")]
-    pub project: Vec<String>,
-    /// How many tools MCP clients are shown [default: full] [env: POSTHASTE_TOOLS]
-    #[arg(long, value_name = "SET", value_enum)]
-    pub tools: Option<ToolSet>,
-    /// On this machine, let whoever has a token act for any agent over MCP [env: POSTHASTE_TRUST_LOCAL]
-    #[arg(long)]
-    pub trust_local: bool,
-    /// Certificate chain in PEM; read again on SIGHUP [env: POSTHASTE_TLS_CERT]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub tls_cert: Option<PathBuf>,
-    /// Private key of the certificate in PEM [env: POSTHASTE_TLS_KEY]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub tls_key: Option<PathBuf>,
-    /// Further authorities to trust, in PEM, when the office calls others over TLS [env: POSTHASTE_TLS_CA]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub tls_ca: Option<PathBuf>,
-    /// Let other machines in: over TLS, or with `=plaintext` in the clear [env: POSTHASTE_ALLOW_REMOTE]
-    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "tls")]
-    pub allow_remote: Option<AllowRemote>,
-    /// A further name the office answers to; may be repeated [env: POSTHASTE_ALLOWED_HOSTS]
-    #[arg(long, value_name = "HOST[:PORT]")]
-    pub allowed_host: Vec<String>,
-    /// A further web page that may talk to the office; may be repeated [env: POSTHASTE_ALLOWED_ORIGINS]
-    #[arg(long, value_name = "ORIGIN")]
-    pub allowed_origin: Vec<String>,
-    /// Connections at once, WebSockets included [default: 16384] [env: POSTHASTE_MAX_CONNECTIONS]
-    #[arg(long, value_name = "N")]
-    pub max_connections: Option<usize>,
-    /// Host the swarm that this file describes; the default realm then has its name [env: POSTHASTE_SWARM]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub swarm: Option<PathBuf>,
-    /// Accept JSON web tokens signed with the key in this file, by HS256 [env: POSTHASTE_JWT_KEY]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub jwt_key: Option<PathBuf>,
-    /// The form of log lines on standard error [default: text] [env: POSTHASTE_LOG]
-    #[arg(long, value_name = "FORM", value_enum)]
-    pub log: Option<LogForm>,
-    /// A level, or a list like `info,posthaste=debug` [default: info] [env: POSTHASTE_LOG_LEVEL]
-    #[arg(long, value_name = "LEVEL")]
-    pub log_level: Option<String>,
+    pub schema: bool,
+    /// Print docs/configuration.md instead
+    #[arg(long, hide = true, conflicts_with = "schema")]
+    pub markdown: bool,
 }
 
 #[derive(Clone, Debug, ClapArgs)]
 pub struct McpArgs {
     #[command(flatten)]
     pub realm: RealmArgs,
-    /// How many tools are listed [default: full] [env: POSTHASTE_TOOLS]
-    #[arg(long, value_name = "SET", value_enum)]
+    #[arg(long, help = crate::config::help("tools"), value_name = "SET", value_enum)]
     pub tools: Option<ToolSet>,
     /// A path, repository address or key that stands for the default realm; may be repeated
     #[arg(long, value_name = "PATH")]
@@ -709,6 +639,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+    use crate::config::AllowRemote;
 
     #[test]
     fn the_definition_is_sound() {

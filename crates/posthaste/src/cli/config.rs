@@ -1,19 +1,24 @@
-//! `posthaste config`: every setting in force and where it came from.
+//! `posthaste config`: every setting in force and where it came from, or what documents the settings.
 
 use serde_json::json;
 
-use super::args::{GlobalArgs, OfficeArgs};
+use super::args::{ConfigArgs, GlobalArgs};
 use super::context;
 use super::exit::Failure;
 use super::output::{Output, Style, Table};
-use crate::config::Config;
+use crate::config::{self, Config};
 
-/// Shows the settings, and only then says if `serve` would refuse them: whoever asks because of that
-/// refusal wants to see them.
-pub(super) fn run(global: &GlobalArgs, office: &OfficeArgs, output: &Output) -> Result<(), Failure> {
-    let config = Config::load(global, office, &|name| std::env::var_os(name))?;
+/// Shows the settings, and only then reports whether `serve` would refuse them: the table helps to find out why.
+pub(super) fn run(global: &GlobalArgs, given: &ConfigArgs, output: &Output) -> Result<(), Failure> {
+    if given.schema {
+        return output.json(&config::schema());
+    }
+    if given.markdown {
+        return Ok(output.bytes(config::markdown().as_bytes())?);
+    }
+    let config = Config::load(global, &given.settings, &|name| std::env::var_os(name))?;
     let rows = config.rows();
-    let server = context::meant(global, office)?;
+    let server = context::meant(global, &given.settings)?;
     if output.is_json() {
         output.json(&json!({ "settings": rows, "server": server }))?;
     } else {

@@ -97,7 +97,7 @@ fn usage_error(error: &clap::Error) -> String {
 fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
     must_be_local(args)?;
     match &args.command {
-        Command::Config(office) => config::run(&args.global, office, output),
+        Command::Config(given) => config::run(&args.global, given, output),
         Command::Api { command } => api::run(*command, output),
         Command::Completions { shell } => Ok(output.bytes(&complete::completions(*shell))?),
         Command::Man { out: Some(dir), .. } => complete::write_pages(dir, output),

@@ -1,76 +1,34 @@
-//! What is in force: flags over environment over `posthaste.toml` over defaults, each value with its origin.
+//! The settings: flags over environment over `posthaste.toml` over defaults, each value with its origin.
 
+mod data_dir;
 mod file;
 mod load;
-mod place;
+mod markdown;
 mod rules;
+mod schema;
 mod setting;
+mod settings;
+mod table;
 mod value;
 
 use std::fmt;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use clap::ValueEnum;
-use posthaste_engine::nouns::RealmName;
 use serde::Serialize;
 use serde_json::Value as Json;
 
 use self::value::Value;
-use crate::logs::LogForm;
-use posthaste_host::http::rate::{Quota, Rates};
+use posthaste_host::http::rate::Rates;
 use posthaste_host::http::reach::{Reach, Reaches};
 use posthaste_host::{Features, Offer};
 
 pub use self::load::Env;
+pub use self::markdown::markdown;
+pub use self::schema::schema;
 pub use self::setting::{Origin, Setting};
+pub use self::settings::{Config, OfficeArgs};
+pub use self::table::{Definition, definitions, help};
 pub use self::value::{LogLevel, Span};
-
-/// Every setting of an office. Made by [`Config::load`], allowed to open a door by [`Config::check`].
-#[derive(Clone, Debug)]
-pub struct Config {
-    pub data: Setting<PathBuf>,
-    pub listen: Setting<SocketAddr>,
-    pub realm: Setting<RealmName>,
-    pub auth: Setting<bool>,
-    pub mail: Setting<bool>,
-    pub mail_dir: Setting<Option<PathBuf>>,
-    pub mail_dir_shared: Setting<bool>,
-    /// Agents of other doors whose mail is copied into the mail directory.
-    pub mail_dir_agents: Setting<Vec<String>>,
-    pub archive_every: Setting<Span>,
-    pub safe_mode: Setting<Opening>,
-    pub registration: Setting<Opening>,
-    pub projects: Setting<Vec<String>>,
-    pub tools: Setting<ToolSet>,
-    pub trust_local: Setting<bool>,
-    pub tls_cert: Setting<Option<PathBuf>>,
-    pub tls_key: Setting<Option<PathBuf>>,
-    pub tls_ca: Setting<Option<PathBuf>>,
-    pub allow_remote: Setting<AllowRemote>,
-    pub allowed_hosts: Setting<Vec<String>>,
-    pub allowed_origins: Setting<Vec<String>>,
-    pub max_connections: Setting<usize>,
-    pub log: Setting<LogForm>,
-    pub log_level: Setting<LogLevel>,
-    /// The swarm that the default realm hosts.
-    pub swarm: Setting<Option<PathBuf>>,
-    /// Further authorities that the office's own requests trust.
-    /// The key that JSON web tokens are signed with.
-    pub jwt_key: Setting<Option<PathBuf>>,
-    /// Whether the office's own requests may go to private networks: for addresses that callers name, and (unless off)
-    /// always for those that the operator wrote down.
-    pub private_networks: Setting<Opening>,
-    /// How often a silent peer is asked whether it is there.
-    pub ping_every: Setting<Span>,
-    pub rate_calls: Setting<Quota>,
-    pub rate_requests: Setting<Quota>,
-    pub rate_messages: Setting<Quota>,
-    pub rate_broadcasts: Setting<Quota>,
-    pub rate_heartbeats: Setting<Quota>,
-    pub rate_consents: Setting<Quota>,
-    pub rate_registrations: Setting<Quota>,
-}
 
 /// Whether other machines may reach the office, and whether in the clear.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum, Serialize)]
@@ -196,57 +154,13 @@ impl Config {
         }
     }
 
-    /// The settings in force, in the order in which people ask for them. None of them is a secret:
-    /// keys and tokens are files, and only their paths are settings.
-    pub fn rows(&self) -> Vec<Row> {
-        fn row<T: Value>(setting: &'static str, from: &Setting<T>) -> Row {
-            Row { setting, value: from.value.to_json(), origin: from.origin.to_string(), effective: None }
+    fn row<T: Value>(&self, setting: &'static str, from: &Setting<T>) -> Row {
+        Row {
+            setting,
+            value: from.value.to_json(),
+            origin: from.origin.to_string(),
+            effective: from.value.effect(self),
         }
-        let auto = |setting: &'static str, from: &Setting<Opening>| Row {
-            effective: self.effect(from.value),
-            ..row(setting, from)
-        };
-        vec![
-            Row {
-                setting: "data",
-                value: Json::from(self.data.value.to_string_lossy()),
-                origin: self.data.origin.to_string(),
-                effective: None,
-            },
-            row("listen", &self.listen),
-            row("realm", &self.realm),
-            row("auth", &self.auth),
-            row("mail", &self.mail),
-            row("mail_dir", &self.mail_dir),
-            row("mail_dir_shared", &self.mail_dir_shared),
-            row("mail_dir_agents", &self.mail_dir_agents),
-            row("archive_every", &self.archive_every),
-            auto("safe_mode", &self.safe_mode),
-            auto("registration", &self.registration),
-            row("projects", &self.projects),
-            row("tools", &self.tools),
-            row("trust_local", &self.trust_local),
-            row("tls_cert", &self.tls_cert),
-            row("tls_key", &self.tls_key),
-            row("tls_ca", &self.tls_ca),
-            row("allow_remote", &self.allow_remote),
-            row("allowed_hosts", &self.allowed_hosts),
-            row("allowed_origins", &self.allowed_origins),
-            row("max_connections", &self.max_connections),
-            row("log", &self.log),
-            row("log_level", &self.log_level),
-            row("swarm", &self.swarm),
-            row("jwt_key", &self.jwt_key),
-            auto("private_networks", &self.private_networks),
-            row("ping_every", &self.ping_every),
-            row("rate_calls", &self.rate_calls),
-            row("rate_requests", &self.rate_requests),
-            row("rate_messages", &self.rate_messages),
-            row("rate_broadcasts", &self.rate_broadcasts),
-            row("rate_heartbeats", &self.rate_heartbeats),
-            row("rate_consents", &self.rate_consents),
-            row("rate_registrations", &self.rate_registrations),
-        ]
     }
 }
 
