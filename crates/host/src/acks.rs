@@ -6,17 +6,16 @@ use posthaste_engine::verbs::deliveries::Acknowledge;
 use posthaste_engine::verbs::mail::SendMessage;
 use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_engine::{Engine, EngineError, stamp};
+use posthaste_wire::airc::AckPayload;
 use posthaste_wire::time::to_rfc3339;
-use serde_json::json;
 
-/// The tag of messages whose protocol has nothing but an inbox to hear of acknowledgements.
-const ACKED_BY_MESSAGE: &str = "airc";
-/// The payload by which that protocol acknowledges.
-const KIND: &str = "context:mailbox_ack";
+use crate::door_facts::DoorFacts;
 
 /// Whether a letter's sender learns of an acknowledgement by a letter only.
 pub fn wants_letter(message: &Message) -> bool {
-    message.via == ACKED_BY_MESSAGE && message.ack_required && message.correlation.is_some()
+    DoorFacts::of(&message.via).acknowledges_by_message
+        && message.ack_required
+        && message.correlation.is_some()
 }
 
 /// Acknowledges a letter as its recipient. The acknowledgement and the letter about it are one command.
@@ -49,13 +48,15 @@ pub async fn acknowledge(
 
 fn by_letter(letter: &Message, response: Option<String>) -> SendSigned {
     let name = letter.correlation.clone().unwrap_or_default();
-    let mut payload = json!({ "type": KIND, "message_id": name, "ack_ts": to_rfc3339(stamp::now()) });
-    if let Some(response) = &response {
-        payload["response"] = response.as_str().into();
-    }
+    let payload = AckPayload {
+        kind: AckPayload::KIND.into(),
+        message_id: name.clone(),
+        ack_ts: to_rfc3339(stamp::now()),
+        response: response.clone(),
+    };
     let send = SendMessage {
-        kind: KIND.to_owned(),
-        body: Body::Json(Json::from_value(&payload)),
+        kind: AckPayload::KIND.to_owned(),
+        body: Body::Json(Json::from_checked(&serde_json::to_string(&payload).unwrap_or_default())),
         correlation: Some(name.clone()),
         in_reply_to: Some(letter.id),
         ..SendMessage::text(vec![Address::Agent(letter.from.clone())], String::new())

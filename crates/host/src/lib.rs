@@ -6,6 +6,7 @@ pub mod address;
 pub mod attachments;
 pub mod backup;
 pub mod caller;
+pub mod door_facts;
 pub mod download;
 mod host;
 pub mod http;

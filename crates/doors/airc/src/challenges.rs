@@ -1,4 +1,4 @@
-//! Challenges: a random text that a newcomer signs, good for one use within five minutes.
+//! Challenges: random texts that a client signs to prove its key, valid for one use within five minutes.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,70 +6,70 @@ use std::sync::{Mutex, PoisonError};
 use posthaste_engine::nouns::Millis;
 use posthaste_engine::stamp;
 
-/// How long a challenge is good for.
-pub(super) const LASTS: Millis = 300_000;
-/// Challenges that wait at once; a flood drops the oldest.
-const MOST: usize = 10_000;
+/// How long a challenge is valid.
+const VALID_FOR: Millis = 300_000;
+/// Open challenges; one more drops the oldest.
+const MAX_OPEN: usize = 10_000;
 
-/// The challenges that were given out. Forgotten when the office stops: then one asks for another.
+/// The open challenges. They are lost when the server stops; clients then ask for another.
 #[derive(Debug, Default)]
 pub(crate) struct Challenges {
-    waiting: Mutex<HashMap<String, Waiting>>,
+    open: Mutex<HashMap<String, Open>>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct Open {
     /// Realm and handle, which the challenge is bound to.
-    whose: String,
+    holder: String,
     until: Millis,
 }
 
-impl Waiting {
-    fn check(&self, realm: &str, handle: &str) -> Result<(), Stale> {
-        match self.whose == format!("{realm}/{handle}") {
-            false => Err(Stale::Unknown),
+impl Open {
+    fn check(&self, realm: &str, handle: &str) -> Result<(), ChallengeError> {
+        match self.holder == format!("{realm}/{handle}") {
+            false => Err(ChallengeError::Unknown),
             true if self.until > stamp::now() => Ok(()),
-            true => Err(Stale::Expired),
+            true => Err(ChallengeError::Expired),
         }
     }
 }
 
-/// Why a challenge does not count.
+/// Why a challenge is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stale {
+pub(super) enum ChallengeError {
     Unknown,
     Expired,
 }
 
 impl Challenges {
-    /// A new challenge, and until when it is good.
-    pub(super) fn give(&self, realm: &str, handle: &str) -> (String, Millis) {
+    /// A new challenge, and when it expires.
+    pub(super) fn issue(&self, realm: &str, handle: &str) -> (String, Millis) {
         let challenge = format!("{}{}", stamp::secret(), stamp::secret());
-        let (now, mut waiting) = (stamp::now(), self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
-        let until = now + LASTS;
-        if waiting.len() >= MOST {
-            waiting.retain(|_, one| one.until > now);
+        let (now, mut open) = (stamp::now(), self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        let until = now + VALID_FOR;
+        if open.len() >= MAX_OPEN {
+            open.retain(|_, one| one.until > now);
         }
-        if waiting.len() >= MOST
-            && let Some(oldest) = waiting.iter().min_by_key(|(_, one)| one.until).map(|(key, _)| key.clone())
+        if open.len() >= MAX_OPEN
+            && let Some(oldest) = open.iter().min_by_key(|(_, one)| one.until).map(|(key, _)| key.clone())
         {
-            waiting.remove(&oldest);
+            open.remove(&oldest);
         }
-        waiting.insert(challenge.clone(), Waiting { whose: format!("{realm}/{handle}"), until });
+        open.insert(challenge.clone(), Open { holder: format!("{realm}/{handle}"), until });
         (challenge, until)
     }
 
-    /// Whether a challenge was given for this handle and is good, without using it up.
-    pub(super) fn check(&self, realm: &str, handle: &str, challenge: &str) -> Result<(), Stale> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.get(challenge).ok_or(Stale::Unknown).and_then(|one| one.check(realm, handle))
+    /// Whether a challenge was issued for this handle and is valid, without using it up.
+    pub(super) fn check(&self, realm: &str, handle: &str, challenge: &str) -> Result<(), ChallengeError> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(challenge).ok_or(ChallengeError::Unknown).and_then(|one| one.check(realm, handle))
     }
 
-    /// Uses a challenge up. Of several callers that show the same one, the first has it.
-    pub(super) fn take(&self, realm: &str, handle: &str, challenge: &str) -> Result<(), Stale> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.get(challenge).ok_or(Stale::Unknown).and_then(|one| one.check(realm, handle))?;
-        waiting.remove(challenge);
+    /// Uses a challenge up. Of several callers with the same challenge, the first succeeds.
+    pub(super) fn take(&self, realm: &str, handle: &str, challenge: &str) -> Result<(), ChallengeError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(challenge).ok_or(ChallengeError::Unknown).and_then(|one| one.check(realm, handle))?;
+        open.remove(challenge);
         Ok(())
     }
 }
@@ -81,13 +81,13 @@ mod tests {
     #[test]
     fn a_challenge_is_bound_to_its_handle_and_used_once() {
         let challenges = Challenges::default();
-        let (challenge, _) = challenges.give("main", "alice");
+        let (challenge, _) = challenges.issue("main", "alice");
         assert!(challenge.len() >= 43);
-        assert_eq!(challenges.take("main", "bob", &challenge), Err(Stale::Unknown));
-        assert_eq!(challenges.take("other", "alice", &challenge), Err(Stale::Unknown));
-        assert_eq!(challenges.check("main", "bob", &challenge), Err(Stale::Unknown));
-        assert_eq!(challenges.check("main", "alice", &challenge), Ok(()), "looking does not use it up");
+        assert_eq!(challenges.take("main", "bob", &challenge), Err(ChallengeError::Unknown));
+        assert_eq!(challenges.take("other", "alice", &challenge), Err(ChallengeError::Unknown));
+        assert_eq!(challenges.check("main", "bob", &challenge), Err(ChallengeError::Unknown));
+        assert_eq!(challenges.check("main", "alice", &challenge), Ok(()), "a check does not use it up");
         assert_eq!(challenges.take("main", "alice", &challenge), Ok(()));
-        assert_eq!(challenges.take("main", "alice", &challenge), Err(Stale::Unknown));
+        assert_eq!(challenges.take("main", "alice", &challenge), Err(ChallengeError::Unknown));
     }
 }

@@ -1,4 +1,4 @@
-//! What every handler of this door starts from: the realm, what the request carries, and who is speaking.
+//! What every handler of this door starts from: the realm, the request's members, and the caller.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,13 +11,12 @@ use axum::response::{IntoResponse, Response};
 use posthaste_engine::nouns::{Agent, AgentId, Caller, Millis, RealmName, Token, TokenRole};
 use posthaste_engine::views::View;
 use posthaste_engine::{Engine, Versioned};
-use posthaste_wire::airc::{Handle, MAX_MESSAGE_BYTES};
-use posthaste_wire::canonical::canonicalize;
+use posthaste_wire::airc::{Fields, Handle, MAX_MESSAGE_BYTES};
 use posthaste_wire::signing::PublicKey;
-use serde_json::{Map, Value};
 
 use super::VIA;
-use super::errors::{Answer, Trouble};
+use super::errors::{Answer, DoorError};
+use super::stored_keys::StoredKeys;
 use crate::Door;
 use posthaste_host::caller::{Realm, bearer};
 use posthaste_host::http::listen::Peer;
@@ -25,13 +24,13 @@ use posthaste_host::http::local::Local;
 use posthaste_host::http::rate::{Quota, Turn};
 use posthaste_host::keys;
 
-/// A message's own bytes and what stands around them in a request.
-const MAX_BODY: usize = MAX_MESSAGE_BYTES + (16 << 10);
+/// The longest request body: a message and the members around it.
+const MAX_BODY_BYTES: usize = MAX_MESSAGE_BYTES + (16 << 10);
 
 /// A request without its body.
 #[derive(Debug)]
 pub(super) struct Context {
-    pub(super) shared: Door,
+    pub(super) door: Door,
     pub(super) engine: Engine,
     pub(super) headers: HeaderMap,
     pub(super) address: Option<IpAddr>,
@@ -47,27 +46,27 @@ pub(super) struct Context {
 impl FromRequestParts<Door> for Context {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Door) -> Result<Self, Response> {
-        let Realm(engine) = Realm::from_request_parts(parts, shared).await?;
+    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Result<Self, Response> {
+        let Realm(engine) = Realm::from_request_parts(parts, door).await?;
         let hash = bearer(&parts.headers).map(keys::hash);
         let known = hash.and_then(|hash| {
-            shared.token_cache().get(engine.realm(), engine.directory_version(), &hash)?.at(VIA).ok()
+            door.token_cache().get(engine.realm(), engine.directory_version(), &hash)?.at(VIA).ok()
         });
         let engine = match known {
-            Some((identity, pass)) => shared.engine_for(&engine, &identity, Some(&pass)),
+            Some((identity, pass)) => door.engine_for(&engine, &identity, Some(&pass)),
             None => engine,
         };
         let params =
-            RawPathParams::from_request_parts(parts, shared).await.map_err(IntoResponse::into_response)?;
+            RawPathParams::from_request_parts(parts, door).await.map_err(IntoResponse::into_response)?;
         let params: Vec<_> = params.iter().map(|(name, it)| (name.to_owned(), it.to_owned())).collect();
         let named = params.iter().find(|(name, _)| name == "realm");
         let prefix = named.map(|(_, realm)| format!("/r/{realm}")).unwrap_or_default();
         let query = parts.uri.query().unwrap_or_default();
-        let query = serde_urlencoded(query);
+        let query = query_pairs(query);
         let peer = parts.extensions.get::<Peer>();
         let Local(local) = Local::of(parts);
         Ok(Self {
-            shared: shared.clone(),
+            door: door.clone(),
             engine,
             local,
             headers: parts.headers.clone(),
@@ -81,7 +80,7 @@ impl FromRequestParts<Door> for Context {
 }
 
 /// The pairs of a query string.
-fn serde_urlencoded(query: &str) -> Vec<(String, String)> {
+fn query_pairs(query: &str) -> Vec<(String, String)> {
     if query.is_empty() {
         return Vec::new();
     }
@@ -90,14 +89,14 @@ fn serde_urlencoded(query: &str) -> Vec<(String, String)> {
     read.map(|axum::extract::Query(pairs)| pairs).unwrap_or_default()
 }
 
-/// Senders by realm and name. Whose token is whose is cached once for all doors, not here.
+/// Senders by realm and name. Which token belongs to which agent is cached once for all doors, not here.
 pub(crate) type ActorCache = Versioned<(RealmName, AgentId), Actor>;
 
 /// A caller whose token was checked, with its entry in the directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Actor {
     pub(super) caller: Caller,
-    /// Host with the cache: a message needs little of it.
+    /// Shared with the cache.
     pub(super) agent: Arc<Agent>,
     key: Option<PublicKey>,
 }
@@ -115,11 +114,11 @@ impl Context {
     }
 
     /// A whole number of the query.
-    pub(super) fn number(&self, name: &str, usual: usize, most: usize) -> Answer<usize> {
-        let Some(text) = self.query(name) else { return Ok(usual) };
+    pub(super) fn number(&self, name: &str, default: usize, max: usize) -> Answer<usize> {
+        let Some(text) = self.query(name) else { return Ok(default) };
         match text.parse::<usize>() {
-            Ok(number) if number > 0 => Ok(number.min(most)),
-            _ => Err(Trouble::bad(format!("{name}: a positive whole number is expected, not {text:?}"))),
+            Ok(number) if number > 0 => Ok(number.min(max)),
+            _ => Err(DoorError::bad(format!("{name}: a positive whole number is expected, not {text:?}"))),
         }
     }
 
@@ -134,32 +133,32 @@ impl Context {
         format!("{scheme}://{host}{}", self.prefix)
     }
 
-    /// Whether Safe Mode is spoken with this caller.
+    /// Whether Safe Mode is offered to this caller.
     pub(super) fn safe_mode(&self) -> bool {
-        self.shared.safe_mode().holds(self.local)
+        self.door.safe_mode().holds(self.local)
     }
 
-    /// Takes a turn for somebody.
-    pub(super) fn turn(&self, what: &'static str, who: &str, quota: Quota) -> Answer<Turn> {
-        // Every realm has agents of its own.
-        let turn = self.shared.limiter().take(what, &format!("{}/{who}", self.engine.realm()), quota);
-        if turn.is_granted() { Ok(turn) } else { Err(Trouble::too_often(turn, what)) }
+    /// Counts one use of a rate limit of an agent.
+    pub(super) fn turn(&self, what: &'static str, handle: &str, quota: Quota) -> Answer<Turn> {
+        // Agents of the same name in other realms have limits of their own.
+        let turn = self.door.limiter().take(what, &format!("{}/{handle}", self.engine.realm()), quota);
+        if turn.is_granted() { Ok(turn) } else { Err(DoorError::too_often(turn, what)) }
     }
 
-    /// Takes a turn for the address that the request came from.
+    /// Counts one use of a rate limit of the address that the request came from.
     pub(super) fn turn_of_address(&self, what: &'static str, quota: Quota) -> Answer<()> {
         let Some(address) = self.address else { return Ok(()) };
-        let turn = self.shared.limiter().take_from(what, address, quota);
-        if turn.is_granted() { Ok(()) } else { Err(Trouble::too_often(turn, what)) }
+        let turn = self.door.limiter().take_from(what, address, quota);
+        if turn.is_granted() { Ok(()) } else { Err(DoorError::too_often(turn, what)) }
     }
 
-    /// Who bears the token of this request. `claimed` is whom the request says it is from: another name than the
-    /// token's is refused, and those who run the office speak for whom they say.
+    /// The agent that the token of this request belongs to. `claimed` is the sender that the request names: another name
+    /// than the token's is refused, except from administrators, who may act as any agent.
     pub(super) async fn actor(&self, claimed: Option<&str>) -> Answer<Actor> {
         self.actor_and(claimed, |_, _| Ok(())).await.map(|(actor, ())| actor)
     }
 
-    /// As [`Self::actor`], and looks at something else in the same moment.
+    /// As [`Self::actor`], and reads something else in the same transaction.
     pub(super) async fn actor_and<T: Send + 'static>(
         &self,
         claimed: Option<&str>,
@@ -195,64 +194,63 @@ impl Context {
         });
         match seen.await? {
             Seen::Known(actor, ..) if actor.agent.is_suspended() => {
-                Err(Trouble::new(403, "identity_suspended", "this identity is suspended"))
+                Err(DoorError::new(403, "identity_suspended", "this identity is suspended"))
             }
             Seen::Known(actor, source, more) => {
                 if let (Some(hash), Source::Token(token)) = (hash, source) {
-                    drop(self.shared.token_cache().put(realm, version, hash, &token));
+                    drop(self.door.token_cache().put(realm, version, hash, &token));
                     let key = (realm.clone(), actor.agent.id.clone());
-                    self.shared.actors().put(version, key, (*actor).clone());
+                    self.door.actors().put(version, key, (*actor).clone());
                 }
                 Ok((*actor, more))
             }
-            Seen::Unknown => Err(Trouble::unauthorized("this token is unknown, expired or revoked")),
-            Seen::Other(name) => Err(Trouble::forbidden(format!("this token speaks for {name} alone"))),
-            Seen::Gone => Err(Trouble::new(403, "identity_revoked", "this identity has been given up")),
-            Seen::Absent(name) => Err(Trouble::nobody(&name)),
+            Seen::Unknown => Err(DoorError::unauthorized("this token is unknown, expired or revoked")),
+            Seen::Other(name) => Err(DoorError::forbidden(format!("this token speaks for {name} alone"))),
+            Seen::Gone => Err(DoorError::new(403, "identity_revoked", "this identity has been given up")),
+            Seen::Absent(name) => Err(DoorError::no_identity(&name)),
         }
     }
 
-    /// Who bears the token of this request, if that was found out a moment ago and the request does not claim to be from
-    /// somebody else.
-    pub(super) fn recall(&self, claimed: Option<&str>) -> Option<Actor> {
+    /// The agent that the token of this request belongs to, if it is cached and the request does not name another sender.
+    pub(super) fn cached_actor(&self, claimed: Option<&str>) -> Option<Actor> {
         let hash = self.bearer().ok()?.hash()?;
         let (realm, version) = (self.engine.realm(), self.engine.directory_version());
-        let (bearer, _) = self.shared.token_cache().get(realm, version, &hash)?.at(VIA).ok()?;
-        // Those who run the realm speak for whom they say, which is looked up each time.
+        let (bearer, _) = self.door.token_cache().get(realm, version, &hash)?.at(VIA).ok()?;
+        // An administrator may act as any agent, which is looked up each time.
         if bearer.role == TokenRole::Admin {
             return None;
         }
-        let actor = self.shared.actors().get(version, &(realm.clone(), bearer.name))?;
+        let actor = self.door.actors().get(version, &(realm.clone(), bearer.name))?;
         claimed.is_none_or(|claimed| spelled(claimed) == actor.handle()).then_some(actor)
     }
 
-    /// Who is looking, where looking needs no token: a bad token is still refused.
+    /// The caller, where reading needs no token: an invalid token is still refused.
     pub(super) async fn looker(&self) -> Answer<Option<Actor>> {
         if bearer(&self.headers).is_none() {
             return Ok(None);
         }
         match self.actor(None).await {
             Ok(actor) => Ok(Some(actor)),
-            Err(_) if self.shared.admin().fits(bearer(&self.headers).unwrap_or_default()) => Ok(None),
-            Err(trouble) => Err(trouble),
+            Err(_) if self.door.admin().fits(bearer(&self.headers).unwrap_or_default()) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
     /// The hash of the token of this request, where it is a token that can be exchanged for another.
     pub(super) fn token_hash(&self) -> Answer<[u8; 32]> {
         match bearer(&self.headers) {
-            Some(token) if self.shared.admin().fits(token) => {
-                Err(Trouble::bad("the server's own key is not renewed"))
+            Some(token) if self.door.admin().fits(token) => {
+                Err(DoorError::bad("the server's own key is not renewed"))
             }
             Some(token) => Ok(keys::hash(token)),
-            None => Err(Trouble::unauthorized(
+            None => Err(DoorError::unauthorized(
                 "send the token that is to be renewed: `Authorization: Bearer TOKEN`",
             )),
         }
     }
 
-    /// How the bearer of this request stands to an identity: it speaks for it by a token of its own, or by running the
-    /// realm, or not at all.
+    /// By what right the bearer of this request acts for an identity, if by any: with a token of its own, or as an
+    /// administrator.
     pub(super) async fn holds(&self, identity: &AgentId) -> Answer<Option<Holder>> {
         let Ok(bearer) = self.bearer() else { return Ok(None) };
         let Some(hash) = bearer.hash() else { return Ok(Some(Holder::Proven)) };
@@ -268,26 +266,26 @@ impl Context {
 
     fn bearer(&self) -> Answer<Bearer> {
         match bearer(&self.headers) {
-            Some(token) if self.shared.admin().fits(token) => Ok(Bearer::Operator),
+            Some(token) if self.door.admin().fits(token) => Ok(Bearer::Operator),
             Some(token) => Ok(Bearer::Token(keys::hash(token))),
-            None if !self.shared.needs_token() => Ok(Bearer::Operator),
-            None => Err(Trouble::unauthorized("a token is needed: send `Authorization: Bearer TOKEN`")),
+            None if !self.door.needs_token() => Ok(Bearer::Operator),
+            None => Err(DoorError::unauthorized("a token is needed: send `Authorization: Bearer TOKEN`")),
         }
     }
 }
 
-/// Why a caller may have a token for an identity.
+/// By what right a caller may have a token for an identity.
 pub(super) enum Holder {
-    /// It is new, signed with the identity's key or runs the realm; or no token is asked for.
+    /// The identity is new, the request is signed with its key, the caller is an administrator, or no token is needed.
     Proven,
-    /// It bears a token that this door issued, by its hash.
+    /// The caller has a token that this door issued, by its hash.
     Issued([u8; 32]),
-    /// It bears a token that an administrator made.
+    /// The caller has a token that an administrator made.
     Given { end: Option<Millis> },
 }
 
 enum Bearer {
-    /// Speaks for whom it says.
+    /// May act as any agent.
     Operator,
     Token([u8; 32]),
 }
@@ -297,13 +295,13 @@ impl Bearer {
         if let Self::Token(hash) = self { Some(*hash) } else { None }
     }
 
-    /// Whom it speaks for.
+    /// The agent it acts as.
     fn name(
         &self,
         view: &View<'_>,
         claimed: Option<&str>,
     ) -> Result<Option<(String, Source)>, posthaste_engine::EngineError> {
-        let operator = || Some((claimed.unwrap_or("admin").to_owned(), Source::Asked));
+        let operator = || Some((claimed.unwrap_or("admin").to_owned(), Source::Claimed));
         let Self::Token(hash) = self else { return Ok(operator()) };
         let token = view.token_by_hash(hash)?.filter(|token| token.opens(VIA));
         Ok(match token {
@@ -314,12 +312,12 @@ impl Bearer {
     }
 }
 
-/// Where the name comes from that somebody speaks under.
+/// Where the caller's name comes from.
 enum Source {
     /// From the token.
     Token(Box<Token>),
-    /// From the request: it speaks for whom it says.
-    Asked,
+    /// From the request of a caller that may act as any agent.
+    Claimed,
 }
 
 enum Seen<T> {
@@ -353,7 +351,8 @@ pub(super) fn is_identity(agent: &Agent) -> bool {
 
 /// The key that an identity signs with.
 pub(super) fn key_of(agent: &Agent) -> Option<PublicKey> {
-    agent.keys.as_ref()?.value().get("public_key")?.as_str()?.parse().ok()
+    agent.keys.as_ref()?;
+    StoredKeys::of(agent).signing()
 }
 
 /// A name in its usual spelling: a handle's one, or as it is written for agents that came by other doors.
@@ -371,17 +370,17 @@ pub(super) fn find_name(view: &View<'_>, caller: &Caller, text: &str) -> Option<
     seen(exact).or_else(|| seen(&spelled(text)))
 }
 
-/// The agent that a message is aimed at. Where only one spelling is possible the books need not be asked: the engine
-/// will say if there is nobody of that name.
-pub(super) fn aim(text: &str) -> Option<AgentId> {
+/// The agent that a message is for, where only one spelling is possible. No lookup is needed then: the engine refuses names
+/// that no agent has.
+pub(super) fn exact_name(text: &str) -> Option<AgentId> {
     let exact = text.trim().trim_start_matches('@');
     let plain = !exact.contains('@') && exact == spelled(exact);
     plain.then(|| AgentId::new(exact).ok()).flatten()
 }
 
-/// Somebody who has shown no token: sees what is public.
+/// A caller without a token: it sees what is public.
 pub(super) fn visitor() -> Caller {
-    // No handle has a space in it, so this is nobody's name.
+    // Handles have no spaces, so no agent has this name.
     let name = AgentId::new("a visitor").unwrap_or_else(|_| AgentId::office());
     Caller::member(name, VIA)
 }
@@ -391,66 +390,39 @@ pub(super) fn visitor() -> Caller {
 pub(super) struct Text(pub(super) String);
 
 impl<S: Send + Sync> FromRequest<S> for Text {
-    type Rejection = Trouble;
+    type Rejection = DoorError;
 
     async fn from_request(request: Request, state: &S) -> Answer<Self> {
         let too_large = || {
-            Trouble::new(413, "payload_too_large", format!("a message has at most {MAX_MESSAGE_BYTES} bytes"))
+            DoorError::new(
+                413,
+                "payload_too_large",
+                format!("a message has at most {MAX_MESSAGE_BYTES} bytes"),
+            )
         };
         let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
             match rejection.into_response().status().as_u16() {
                 413 => too_large(),
-                status => Trouble::new(status, "bad_request", "the body could not be read"),
+                status => DoorError::new(status, "bad_request", "the body could not be read"),
             }
         })?;
-        if bytes.len() > MAX_BODY {
+        if bytes.len() > MAX_BODY_BYTES {
             return Err(too_large());
         }
         let text = String::from_utf8(bytes.into());
-        text.map(Self).map_err(|_| Trouble::new(400, "invalid_json", "the body is not UTF-8"))
+        text.map(Self).map_err(|_| DoorError::new(400, "invalid_json", "the body is not UTF-8"))
     }
 }
 
-/// A request's body as a JSON object without members that occur twice.
+/// A request's body as a JSON object.
 #[derive(Debug)]
-pub(super) struct Fields {
-    pub(super) text: String,
-    pub(super) members: Map<String, Value>,
-}
+pub(super) struct Form(pub(super) Fields);
 
-impl<S: Send + Sync> FromRequest<S> for Fields {
-    type Rejection = Trouble;
+impl<S: Send + Sync> FromRequest<S> for Form {
+    type Rejection = DoorError;
 
     async fn from_request(request: Request, state: &S) -> Answer<Self> {
         let Text(text) = Text::from_request(request, state).await?;
-        Self::read(text)
-    }
-}
-
-impl Fields {
-    pub(super) fn read(text: String) -> Answer<Self> {
-        let bad = |why: String| Trouble::new(400, "invalid_json", why);
-        canonicalize(&text).map_err(|error| bad(error.to_string()))?;
-        match serde_json::from_str(&text) {
-            Ok(Value::Object(members)) => Ok(Self { text, members }),
-            Ok(_) => Err(bad("a JSON object is expected".to_owned())),
-            Err(error) => Err(bad(error.to_string())),
-        }
-    }
-
-    /// A string under one of these names; null counts as absent.
-    pub(super) fn text(&self, names: &[&str]) -> Answer<Option<&str>> {
-        for name in names {
-            match self.members.get(*name) {
-                None | Some(Value::Null) => {}
-                Some(Value::String(text)) => return Ok(Some(text)),
-                Some(_) => return Err(Trouble::bad(format!("{name}: a string is expected"))),
-            }
-        }
-        Ok(None)
-    }
-
-    pub(super) fn get(&self, names: &[&str]) -> Option<&Value> {
-        names.iter().find_map(|name| self.members.get(*name)).filter(|value| !value.is_null())
+        Ok(Self(Fields::parse(text)?))
     }
 }

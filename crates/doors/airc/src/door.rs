@@ -1,4 +1,4 @@
-//! The door's state: the host, challenges that newcomers were given, signatures under way, and cached directory entries.
+//! The door's state: the host, open challenges, and cached directory entries.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use axum::extract::FromRef;
 use posthaste_host::Host;
 
 use super::challenges::Challenges;
-use super::checks::Checks;
 use super::context::ActorCache;
 
 /// Handed to every request. Cheap to clone.
@@ -20,24 +19,18 @@ pub struct Door {
 #[derive(Debug, Default)]
 struct State {
     challenges: Challenges,
-    checks: Checks,
     actors: ActorCache,
 }
 
 impl Door {
-    /// A door that has given no challenge yet.
+    /// A door without open challenges.
     pub fn new(host: Host) -> Self {
         Self { host, state: Arc::default() }
     }
 
-    /// What newcomers are asked to sign.
+    /// Challenges that were handed out for signing.
     pub(super) fn challenges(&self) -> &Challenges {
         &self.state.challenges
-    }
-
-    /// Signatures that wait to be checked.
-    pub(super) fn checks(&self) -> &Checks {
-        &self.state.checks
     }
 
     /// Directory entries of senders.

@@ -5,32 +5,32 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use posthaste_engine::nouns::Agent;
 use posthaste_engine::{EngineError, Fault, Refusal, RefusalClass};
-use posthaste_wire::airc::{EnvelopeError, HandleError};
+use posthaste_wire::airc::{EnvelopeError, ErrorBody, ErrorDetails, FieldsError, HandleError};
 use posthaste_wire::signing::SigningError;
-use serde_json::{Map, Value, json};
 
 use posthaste_host::http::errors::status_of;
 use posthaste_host::http::rate::Turn;
 
-/// Why a request is not carried out.
+/// Why a request is refused.
 #[derive(Debug)]
-pub(super) struct Trouble(Box<Said>);
+pub(super) struct DoorError(Box<Parts>);
 
 #[derive(Debug)]
-struct Said {
+struct Parts {
     status: StatusCode,
     code: &'static str,
     message: String,
-    more: Map<String, Value>,
+    details: ErrorDetails,
     turn: Option<Turn>,
 }
 
-pub(super) type Answer<T = Response> = Result<T, Trouble>;
+pub(super) type Answer<T = Response> = Result<T, DoorError>;
 
-impl Trouble {
+impl DoorError {
     pub(super) fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self(Box::new(Said { status, code, message: message.into(), more: Map::new(), turn: None }))
+        let (message, details) = (message.into(), ErrorDetails::default());
+        Self(Box::new(Parts { status, code, message, details, turn: None }))
     }
 
     pub(super) fn bad(message: impl Into<String>) -> Self {
@@ -45,34 +45,34 @@ impl Trouble {
         Self::new(403, "forbidden", message)
     }
 
-    pub(super) fn nobody(handle: &str) -> Self {
+    pub(super) fn no_identity(handle: &str) -> Self {
         Self::new(404, "identity_not_found", format!("there is no identity {handle}"))
     }
 
     pub(super) fn too_often(turn: Turn, what: &str) -> Self {
         let seconds = turn.wait_seconds().unwrap_or(1).max(1);
-        let mut trouble =
-            Self::new(429, "rate_limited", format!("too many {what}; try again in {seconds} s"))
-                .with("retry_after", json!(seconds));
-        trouble.0.turn = Some(turn);
-        trouble
+        let mut error = Self::new(429, "rate_limited", format!("too many {what}; try again in {seconds} s"))
+            .retry_after(seconds);
+        error.0.turn = Some(turn);
+        error
     }
 
-    /// One more member of the answer.
-    pub(super) fn with(mut self, name: &str, value: Value) -> Self {
-        self.0.more.insert(name.to_owned(), value);
+    /// Names the member of the request that is invalid.
+    pub(super) fn with_field(mut self, field: &'static str) -> Self {
+        self.0.details.field = Some(field.into());
+        self
+    }
+
+    fn retry_after(mut self, seconds: u64) -> Self {
+        self.0.details.retry_after = Some(seconds);
         self
     }
 }
 
-impl IntoResponse for Trouble {
+impl IntoResponse for DoorError {
     fn into_response(self) -> Response {
-        // `code` beside `error`, because clients of both drafts look for it.
-        let Said { status, code, message, more, turn } = *self.0;
-        let mut body = json!({ "success": false, "error": code, "code": code, "message": message });
-        if let Value::Object(members) = &mut body {
-            members.extend(more);
-        }
+        let Parts { status, code, message, details, turn } = *self.0;
+        let body = ErrorBody { success: false, error: code.into(), code: code.into(), message, details };
         let mut response = (status, Json(body)).into_response();
         if let Some(turn) = turn {
             turn.write(response.headers_mut());
@@ -81,38 +81,43 @@ impl IntoResponse for Trouble {
     }
 }
 
-impl From<HandleError> for Trouble {
+impl From<HandleError> for DoorError {
     fn from(error: HandleError) -> Self {
         Self::new(400, "invalid_handle", error.to_string())
     }
 }
 
-impl From<EnvelopeError> for Trouble {
-    fn from(error: EnvelopeError) -> Self {
-        let code = match &error {
-            EnvelopeError::Canonical(_) | EnvelopeError::Field { .. } => "invalid_envelope",
-            EnvelopeError::Payload(_) => "invalid_payload",
-        };
-        let field = match &error {
-            EnvelopeError::Canonical(_) => None,
-            EnvelopeError::Field { field, .. } => Some(*field),
-            EnvelopeError::Payload(payload) => Some(payload.field),
-        };
-        let trouble = Self::new(400, code, error.to_string());
-        match field {
-            Some(field) => trouble.with("field", json!(field)),
-            None => trouble,
+impl From<FieldsError> for DoorError {
+    fn from(error: FieldsError) -> Self {
+        match error {
+            FieldsError::Json(why) => Self::new(400, "invalid_json", why),
+            FieldsError::NotAString(_) => Self::bad(error.to_string()),
         }
     }
 }
 
-impl From<SigningError> for Trouble {
+impl From<EnvelopeError> for DoorError {
+    fn from(error: EnvelopeError) -> Self {
+        let (code, field) = match &error {
+            EnvelopeError::Canonical(_) => ("invalid_envelope", None),
+            EnvelopeError::Field { field, .. } => ("invalid_envelope", Some(*field)),
+            EnvelopeError::Payload(payload) => ("invalid_payload", Some(payload.field)),
+        };
+        let refused = Self::new(400, code, error.to_string());
+        match field {
+            Some(field) => refused.with_field(field),
+            None => refused,
+        }
+    }
+}
+
+impl From<SigningError> for DoorError {
     fn from(error: SigningError) -> Self {
         Self::new(401, "invalid_signature", error.to_string())
     }
 }
 
-impl From<EngineError> for Trouble {
+impl From<EngineError> for DoorError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Refused(refusal) => of_refusal(&refusal),
@@ -121,7 +126,7 @@ impl From<EngineError> for Trouble {
     }
 }
 
-fn of_fault(fault: &Fault) -> Trouble {
+fn of_fault(fault: &Fault) -> DoorError {
     let (status, code) = match fault {
         Fault::Poisoned { .. } => (503, "read_only"),
         Fault::Closing => (503, "closing"),
@@ -132,49 +137,48 @@ fn of_fault(fault: &Fault) -> Trouble {
         | Fault::Locked { .. }
         | Fault::Internal { .. } => (500, "internal_error"),
     };
-    Trouble::new(status, code, fault.to_string())
+    DoorError::new(status, code, fault.to_string())
 }
 
-fn of_refusal(refusal: &Refusal) -> Trouble {
-    let said = |status, code| Trouble::new(status, code, refusal.to_string());
+fn of_refusal(refusal: &Refusal) -> DoorError {
+    let coded = |status, code| DoorError::new(status, code, refusal.to_string());
     match refusal {
-        Refusal::NoSuchAgent { agent, .. } => Trouble::nobody(agent),
-        Refusal::NoSuchPeer { peer } => Trouble::nobody(peer),
-        Refusal::NoRecipients => said(404, "identity_not_found"),
-        Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } => said(409, "handle_taken"),
-        Refusal::BadName { .. } => said(400, "invalid_handle"),
-        Refusal::WrongState { state, .. } if state == Agent::SUSPENDED => said(403, "identity_suspended"),
+        Refusal::NoSuchAgent { agent, .. } => DoorError::no_identity(agent),
+        Refusal::NoSuchPeer { peer } => DoorError::no_identity(peer),
+        Refusal::NoRecipients => coded(404, "identity_not_found"),
+        Refusal::AgentExists { .. } | Refusal::LooksTaken { .. } => coded(409, "handle_taken"),
+        Refusal::BadName { .. } => coded(400, "invalid_handle"),
+        Refusal::WrongState { state, .. } if state == Agent::SUSPENDED => coded(403, "identity_suspended"),
         Refusal::ConsentPending { agent } => {
             let message = format!("{agent} has not accepted your messages; a request is pending");
-            Trouble::new(403, "consent_required", message)
-                .with("pendingConsent", json!(true))
-                .with("state", json!("pending"))
+            let mut error = DoorError::new(403, "consent_required", message);
+            error.0.details.pending_consent = Some(true);
+            error.0.details.state = Some("pending".into());
+            error
         }
-        Refusal::ConsentBlocked { .. } => said(403, "consent_blocked"),
-        Refusal::PrivacyMismatch => said(403, "privacy_mismatch"),
-        Refusal::TooManyRequests { .. } => {
-            said(429, "recipient_over_capacity").with("retry_after", json!(3600))
-        }
+        Refusal::ConsentBlocked { .. } => coded(403, "consent_blocked"),
+        Refusal::PrivacyMismatch => coded(403, "privacy_mismatch"),
+        Refusal::TooManyRequests { .. } => coded(429, "recipient_over_capacity").retry_after(3600),
         Refusal::NoSuchContact { from, .. } => {
-            Trouble::new(404, "consent_not_found", format!("{from} has not asked for consent"))
+            DoorError::new(404, "consent_not_found", format!("{from} has not asked for consent"))
         }
-        Refusal::TooMany { .. } | Refusal::TooManyParticipants { .. } => said(400, "too_many"),
-        Refusal::TooManyReservations { .. } => said(409, "reservation_limit"),
-        Refusal::TooMuchWork { .. } => said(400, "too_much_work"),
-        Refusal::DiskNearlyFull { .. } => said(507, "disk_nearly_full"),
-        Refusal::KeyReused { key } => of_mark(key),
-        Refusal::NoSuchMessage => said(404, "message_not_found"),
-        Refusal::NoSuchReservation => said(404, "reservation_not_found"),
-        Refusal::ReservationExists { .. } => said(409, "reservation_exists"),
-        Refusal::BadPath { .. } => said(400, "invalid_payload").with("field", json!("paths")),
-        Refusal::AlreadyExpired { .. } => said(400, "invalid_payload").with("field", json!("expires_ts")),
+        Refusal::TooMany { .. } | Refusal::TooManyParticipants { .. } => coded(400, "too_many"),
+        Refusal::TooManyReservations { .. } => coded(409, "reservation_limit"),
+        Refusal::TooMuchWork { .. } => coded(400, "too_much_work"),
+        Refusal::DiskNearlyFull { .. } => coded(507, "disk_nearly_full"),
+        Refusal::KeyReused { key } => of_reused_key(key),
+        Refusal::NoSuchMessage => coded(404, "message_not_found"),
+        Refusal::NoSuchReservation => coded(404, "reservation_not_found"),
+        Refusal::ReservationExists { .. } => coded(409, "reservation_exists"),
+        Refusal::BadPath { .. } => coded(400, "invalid_payload").with_field("paths"),
+        Refusal::AlreadyExpired { .. } => coded(400, "invalid_payload").with_field("expires_ts"),
         // Only a token that is to be renewed is looked up by its secret.
-        Refusal::NoSuchToken => said(401, "unauthorized"),
-        Refusal::StaleCursor => said(400, "invalid_cursor"),
-        Refusal::Busy => said(503, "busy").with("retry_after", json!(1)),
+        Refusal::NoSuchToken => coded(401, "unauthorized"),
+        Refusal::StaleCursor => coded(400, "invalid_cursor"),
+        Refusal::Busy => coded(503, "busy").retry_after(1),
         _ => {
             let class = refusal.class();
-            said(status_of(class).as_u16(), class_code(class))
+            coded(status_of(class).as_u16(), class_code(class))
         }
     }
 }
@@ -193,8 +197,8 @@ fn class_code(class: RefusalClass) -> &'static str {
     }
 }
 
-/// Which of a letter's names had come before.
-fn of_mark(label: &str) -> Trouble {
+/// Which of a message's single-use keys was used before.
+fn of_reused_key(label: &str) -> DoorError {
     let (code, what) = match label.split_once(':') {
         Some(("id", _)) => ("duplicate_message", "a message with this id was sent before"),
         Some(("nonce", _)) => ("replay_detected", "this nonce was used before"),
@@ -204,11 +208,12 @@ fn of_mark(label: &str) -> Trouble {
         }
         _ => ("replay_detected", "this was used before"),
     };
-    Trouble::new(409, code, what)
+    DoorError::new(409, code, what)
 }
 
 /// What the door answers to a refusal, as one line, for the test that pins the answers of all doors.
 pub fn refused(refusal: Refusal) -> String {
-    let Trouble(said) = Trouble::from(EngineError::from(refusal));
-    format!("{} {} {} {}", said.status.as_u16(), said.code, Value::Object(said.more), said.message)
+    let DoorError(parts) = DoorError::from(EngineError::from(refusal));
+    let details = serde_json::to_string(&parts.details).unwrap_or_default();
+    format!("{} {} {details} {}", parts.status.as_u16(), parts.code, parts.message)
 }

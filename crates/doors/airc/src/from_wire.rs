@@ -1,30 +1,32 @@
-//! From a message of this door to the engine's letter, and to what the letter does besides being read.
+//! From a message of this door to the engine's message, and to its side effect.
 
 use posthaste_engine::nouns::{
-    Address, AgentId, Audience, Body, ConversationId, ConversationStatus, Json as Kept, MessageId, Millis,
-    Priority, RealmName,
+    Address, AgentId, Audience, Body, ConversationId, ConversationStatus, Json, MessageId, Millis, Priority,
+    RealmName,
 };
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_engine::verbs::reservations::{Renew, Reserve, Which};
 use posthaste_engine::verbs::seen_keys::SingleUseKey;
 use posthaste_engine::verbs::signed::{SendSigned, SideEffect};
 use posthaste_wire::airc::{
-    MAX_MESSAGE_BYTES, Payload, Reservation, ReservationStatus, Target, ThreadStatus,
+    MAX_MESSAGE_BYTES, Payload, Reservation, ReservationStatus, Target, ThreadStatus, UnsignedMembers,
 };
 use posthaste_wire::canonical::canonicalize_value;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::errors::{Answer, Trouble};
+use super::errors::{Answer, DoorError};
+use super::to_wire::UnsignedMeta;
 
-/// How long a nonce is remembered: longer than a timestamp is believed, before and after.
-const NONCE_LASTS: Millis = 15 * 60_000;
+/// How long a nonce is kept: longer than the clock window before and after a timestamp.
+const NONCE_KEPT_FOR: Millis = 15 * 60_000;
 
-/// A message that has been read and whose sender is known.
+/// A parsed message whose sender is known.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) target: Target,
-    /// The agent that the target means, if it means one that the sender may know of.
+    /// The agent that the target names, if the sender may see it.
     pub(super) recipient: Option<AgentId>,
     pub(super) id: Option<String>,
     pub(super) nonce: Option<String>,
@@ -34,8 +36,8 @@ pub(super) struct Draft {
     pub(super) raw_payload: Option<Value>,
     /// The signed envelope, verbatim.
     pub(super) envelope: Option<String>,
-    /// What an unsigned message said beyond the letter.
-    pub(super) meta: Option<Value>,
+    /// What an unsigned message said beyond its text.
+    pub(super) meta: Option<UnsignedMembers>,
 }
 
 impl Draft {
@@ -50,21 +52,21 @@ impl Draft {
         if let Some(nonce) = &self.nonce {
             keys.push(SingleUseKey {
                 label: format!("nonce:{nonce}"),
-                until: Some(now + NONCE_LASTS),
+                until: Some(now + NONCE_KEPT_FOR),
                 digest: None,
             });
         }
-        keys.extend(self.named()?);
-        let deed = self.deed()?;
-        let letter = self.letter(address);
-        Ok(SendSigned { message: letter, keys, side_effect: deed })
+        keys.extend(self.payload_key()?);
+        let side_effect = self.side_effect()?;
+        let message = self.message(address);
+        Ok(SendSigned { message, keys, side_effect })
     }
 
     fn check(&self) -> Answer<()> {
         if self.body.is_none() && self.payload.is_none() {
-            return Err(Trouble::new(400, "invalid_envelope", "a message needs a body or a payload"));
+            return Err(DoorError::new(400, "invalid_envelope", "a message needs a body or a payload"));
         }
-        // What came in a text that is short enough need not be measured.
+        // The parts of an envelope that is short enough need not be measured.
         if self.envelope.as_ref().is_some_and(|text| text.len() <= MAX_MESSAGE_BYTES) {
             return Ok(());
         }
@@ -74,7 +76,7 @@ impl Draft {
         ];
         if sizes.iter().any(|size| *size > MAX_MESSAGE_BYTES) {
             let why = format!("body and payload have at most {MAX_MESSAGE_BYTES} bytes each");
-            return Err(Trouble::new(413, "payload_too_large", why));
+            return Err(DoorError::new(413, "payload_too_large", why));
         }
         Ok(())
     }
@@ -84,21 +86,21 @@ impl Draft {
             (Target::Contacts, _) => Ok(Address::Contacts),
             (Target::Public, _) => Ok(Address::Public),
             (Target::Unsupported(target), _) => {
-                Err(Trouble::new(400, "unsupported_target", format!("{target} is not supported")))
+                Err(DoorError::new(400, "unsupported_target", format!("{target} is not supported")))
             }
             (Target::One(_), Some(recipient)) => Ok(Address::Agent(recipient.clone())),
             (Target::One(name), None) => match name.rsplit_once('@') {
                 Some((agent, realm)) if !agent.is_empty() => {
-                    let realm = RealmName::new(realm).map_err(|_| Trouble::nobody(name))?;
+                    let realm = RealmName::new(realm).map_err(|_| DoorError::no_identity(name))?;
                     Ok(Address::Remote { agent: agent.to_owned(), realm })
                 }
-                _ => Err(Trouble::nobody(name)),
+                _ => Err(DoorError::no_identity(name)),
             },
         }
     }
 
-    /// Names inside the payload that stand for one thing of the sender's for ever.
-    fn named(&self) -> Answer<Option<SingleUseKey>> {
+    /// The single-use key of the payload's own id, if it has one.
+    fn payload_key(&self) -> Answer<Option<SingleUseKey>> {
         let label = match &self.payload {
             Some(Payload::Mailbox(mail)) => format!("mail:{}", mail.id),
             Some(Payload::Reservation(held)) if held.status == ReservationStatus::Active => {
@@ -107,18 +109,18 @@ impl Draft {
             _ => return Ok(None),
         };
         if label.len() > 512 {
-            return Err(Trouble::new(400, "invalid_payload", "an id has at most 500 bytes"));
+            return Err(DoorError::new(400, "invalid_payload", "an id has at most 500 bytes"));
         }
         let payload = self.raw_payload.as_ref().unwrap_or(&Value::Null);
         let canonical = canonicalize_value(payload)
-            .map_err(|error| Trouble::new(400, "invalid_payload", error.to_string()))?;
+            .map_err(|error| DoorError::new(400, "invalid_payload", error.to_string()))?;
         let digest = Some(Sha256::digest(canonical).to_vec());
         Ok(Some(SingleUseKey { label, until: None, digest }))
     }
 
-    fn deed(&self) -> Answer<Option<SideEffect>> {
+    fn side_effect(&self) -> Answer<Option<SideEffect>> {
         Ok(match &self.payload {
-            Some(Payload::Reservation(held)) => Some(self.lease(held)?),
+            Some(Payload::Reservation(held)) => Some(self.reservation(held)?),
             Some(Payload::Ack(ack)) => Some(SideEffect::Acknowledge {
                 label: format!("mail:{}", ack.id),
                 message: ack.id.parse().ok().map(MessageId),
@@ -139,9 +141,9 @@ impl Draft {
         })
     }
 
-    fn lease(&self, held: &Reservation) -> Answer<SideEffect> {
+    fn reservation(&self, held: &Reservation) -> Answer<SideEffect> {
         let which = || Which::Key(held.id.clone());
-        let missing = |field: &str| Trouble::new(400, "invalid_payload", format!("{field}: is missing"));
+        let missing = |field: &str| DoorError::new(400, "invalid_payload", format!("{field}: is missing"));
         match held.status {
             ReservationStatus::Renewed => {
                 let expires_at = held.expires.ok_or_else(|| missing("expires_ts"))?;
@@ -154,7 +156,7 @@ impl Draft {
         let scope = held.scope.as_ref().ok_or_else(|| missing("scope"))?;
         if scope.is_local() && self.target.is_broadcast() {
             let why = "scope: a local reservation means nothing to everyone; name a repository or a project";
-            return Err(Trouble::new(400, "invalid_payload", why).with("field", json!("scope")));
+            return Err(DoorError::new(400, "invalid_payload", why).with_field("scope"));
         }
         Ok(SideEffect::Reserve(Reserve {
             key: Some(held.id.clone()),
@@ -168,14 +170,17 @@ impl Draft {
                 Target::Public => Audience::Observers,
                 _ => Audience::Parties,
             },
-            meta: Some(Kept::from_value(&json!({ "scope": scope.as_str(), "thread_id": held.thread_id }))),
+            meta: Some(stored(&ReservationMeta {
+                scope: Some(scope.as_str().to_owned()),
+                thread_id: held.thread_id.clone(),
+            })),
         }))
     }
 
-    fn letter(self, address: Address) -> SendMessage {
-        let (subject, body) = self.said();
+    fn message(self, address: Address) -> SendMessage {
+        let (subject, body) = self.subject_and_body();
         let thread = self.thread_id.as_deref().or_else(|| self.payload.as_ref().and_then(Payload::thread_id));
-        // Any text may name a thread; what cannot name a conversation stays in the envelope alone.
+        // Any text may name a thread; one that is not a valid conversation id stays in the envelope only.
         let within =
             thread.and_then(|thread| ConversationId::new(thread).ok()).map(|conversation| ConversationRef {
                 conversation,
@@ -211,15 +216,15 @@ impl Draft {
             correlation,
             within,
             envelope: self.envelope,
-            meta: self.meta.as_ref().map(Kept::from_value),
+            meta: self.meta.map(|airc| stored(&UnsignedMeta { airc })),
             allow_no_recipients: self.target.is_broadcast(),
             ..SendMessage::text(vec![address], String::new())
         }
     }
 
-    /// Heading and text as the other doors show them.
-    fn said(&self) -> (Option<String>, Body) {
-        let raw = || Body::Json(Kept::from_value(self.raw_payload.as_ref().unwrap_or(&Value::Null)));
+    /// Subject and text as the other doors show them.
+    fn subject_and_body(&self) -> (Option<String>, Body) {
+        let raw = || Body::Json(Json::from_value(self.raw_payload.as_ref().unwrap_or(&Value::Null)));
         let member = |name: &str| self.raw_payload.as_ref().and_then(|payload| payload[name].as_str());
         match &self.payload {
             Some(Payload::Mailbox(mail)) => (Some(mail.subject.clone()), Body::Text(mail.body.clone())),
@@ -236,4 +241,18 @@ impl Draft {
             None => (None, Body::Text(self.body.clone().unwrap_or_default())),
         }
     }
+}
+
+/// What a reservation's owner wrote, as it is kept in the reservation's metadata.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ReservationMeta {
+    #[serde(default)]
+    pub(super) scope: Option<String>,
+    #[serde(default)]
+    thread_id: Option<String>,
+}
+
+/// A value as the database keeps it.
+fn stored(value: &impl Serialize) -> Json {
+    Json::from_checked(&serde_json::to_string(value).unwrap_or_default())
 }

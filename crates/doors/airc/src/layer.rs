@@ -1,4 +1,4 @@
-//! What every answer of this door carries: headers for web pages and for those who count.
+//! What every response of this door carries: headers for web pages, and the caller's rate limits.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::errors::Trouble;
+use super::errors::DoorError;
 use crate::Door;
 use posthaste_host::caller::bearer;
 use posthaste_host::http::gate::Around;
@@ -16,16 +16,16 @@ use posthaste_host::http::listen::Peer;
 use posthaste_host::http::rate::Turn;
 use posthaste_host::keys;
 
-/// Counts the request and answers preflights; puts the door's headers on whatever comes back.
-pub(super) fn around(routes: Router<Door>, shared: Door) -> Router<Door> {
+/// Counts the request and answers preflights; puts the door's headers on every response.
+pub(super) fn around(routes: Router<Door>, door: Door) -> Router<Door> {
     routes.layer(Around(move |request: &Request| {
         let origin = request.headers().get(header::ORIGIN).cloned();
         if request.method() == Method::OPTIONS {
             return Break(with_cors(StatusCode::NO_CONTENT.into_response(), origin, true));
         }
-        let turn = count(&shared, request);
+        let turn = count(&door, request);
         if !turn.is_granted() {
-            return Break(with_cors(Trouble::too_often(turn, "requests").into_response(), origin, false));
+            return Break(with_cors(DoorError::too_often(turn, "requests").into_response(), origin, false));
         }
         Continue(move |response| with_headers(response, turn, origin))
     }))
@@ -35,40 +35,40 @@ fn with_headers(mut response: Response, turn: Turn, origin: Option<HeaderValue>)
     if response.status() == StatusCode::METHOD_NOT_ALLOWED && response.body().size_hint().exact() == Some(0) {
         let allowed = response.headers().get(header::ALLOW).cloned();
         response =
-            Trouble::new(405, "method_not_allowed", "this path does not take this method").into_response();
+            DoorError::new(405, "method_not_allowed", "this path does not take this method").into_response();
         if let Some(allowed) = allowed {
             response.headers_mut().insert(header::ALLOW, allowed);
         }
     }
-    // A handler that counted something narrower has said so already.
+    // A handler with a narrower limit has set these headers already.
     if !response.headers().contains_key("x-ratelimit-limit") {
         turn.write(response.headers_mut());
     }
     with_cors(response, origin, false)
 }
 
-/// By token, so that agents behind one address do not count for each other; by address without one, and with one that is
-/// not known to be good: otherwise a new one with each request would never be counted.
-fn count(shared: &Door, request: &Request) -> Turn {
-    let quota = shared.rates().requests;
-    let token = bearer(request.headers()).filter(|token| is_known(shared, token));
+/// Counts by token, so that agents behind one address do not use up each other's limit; by address without a token, and
+/// with one that is not known to be valid: otherwise a new one with each request would never be counted.
+fn count(door: &Door, request: &Request) -> Turn {
+    let quota = door.rates().requests;
+    let token = bearer(request.headers()).filter(|token| is_known(door, token));
     match (token, request.extensions().get::<Peer>()) {
-        (Some(token), _) => shared.limiter().take("requests", &keys::short_name(token), quota),
-        (None, Some(peer)) => shared.limiter().take_from("requests", peer.address.ip(), quota),
+        (Some(token), _) => door.limiter().take("requests", &keys::short_name(token), quota),
+        (None, Some(peer)) => door.limiter().take_from("requests", peer.address.ip(), quota),
         (None, None) => Turn::FREE,
     }
 }
 
-/// Whether a token was good when it was last looked up. The first request with one counts for its address.
-fn is_known(shared: &Door, token: &str) -> bool {
+/// Whether a token was valid when it was last looked up. The first request with one counts for its address.
+fn is_known(door: &Door, token: &str) -> bool {
     let hash = keys::hash(token);
-    shared.admin().has_hash(&hash)
-        || shared.token_cache().has_met(&hash)
-        || shared.jwt().is_some_and(|key| key.identify(token, shared.default_realm()).is_some())
+    door.admin().has_hash(&hash)
+        || door.token_cache().has_met(&hash)
+        || door.jwt().is_some_and(|key| key.identify(token, door.default_realm()).is_some())
 }
 
-/// A page that came this far was let in by the guard, so it is told that it may read the answer. Whoever sends no
-/// `Origin` is no page of another site.
+/// The guard has checked the `Origin` of a page before, so the page may read the response. A request without `Origin` does
+/// not come from a page of another site.
 fn with_cors(mut response: Response, origin: Option<HeaderValue>, preflight: bool) -> Response {
     let headers: &mut HeaderMap = response.headers_mut();
     let allowed = origin.unwrap_or(HeaderValue::from_static("*"));

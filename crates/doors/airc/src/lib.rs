@@ -1,11 +1,10 @@
 //! AIRC: signed mail, consent, presence, threads, mailbox and file reservations.
 //!
 //! Two surfaces on one store: the full protocol, where every message is signed, and Safe Mode below `/api/`, which the
-//! published clients speak. What is signed is verified here, on the runtime's threads and never on the writer's;
-//! that a message comes once is the engine's to know.
+//! published clients speak. Signatures are verified here, by the task that handles the request and never by the writer;
+//! the engine refuses replays.
 
 mod challenges;
-mod checks;
 mod consent;
 mod context;
 mod discovery;
@@ -20,6 +19,7 @@ mod presence;
 mod rotation;
 mod safe;
 mod safe_inbox;
+mod stored_keys;
 mod to_wire;
 
 #[doc(hidden)]
@@ -30,7 +30,7 @@ use axum::routing::{get, post};
 
 pub use door::Door;
 
-/// The tag of what comes in this way.
+/// The tag of agents and messages that come in by this door.
 const VIA: &str = "airc";
 
 /// Every path of the door.
@@ -54,8 +54,8 @@ pub fn router(door: Door) -> Router {
         .route("/consent", get(consent::get).post(consent::post));
     let safe = Router::new()
         .route("/api/health", get(safe::health))
-        .route("/api/presence", get(safe::who).post(safe::presence))
-        .route("/api/v2/presence", get(safe::who).post(safe::presence))
+        .route("/api/presence", get(safe::presences).post(safe::presence))
+        .route("/api/v2/presence", get(safe::presences).post(safe::presence))
         .route("/api/messages", get(safe_inbox::list).post(safe::send))
         .route("/api/v2/messages", get(safe_inbox::list).post(safe::send))
         .route("/api/consent", get(safe::consents).post(safe::consent))

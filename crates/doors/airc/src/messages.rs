@@ -1,40 +1,40 @@
-//! Sending: a signed envelope is checked here and taken by the engine, once.
+//! Sending: a signed envelope is checked here and accepted by the engine, once.
 
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use posthaste_engine::nouns::{AgentId, Millis, Reservation, ReservationStatus, Reserved};
+use posthaste_engine::nouns::{AgentId, Caller, Millis, Reservation, ReservationStatus, Reserved};
 use posthaste_engine::verbs::signed::SideEffect;
+use posthaste_engine::views::View;
 use posthaste_engine::{EngineError, Refusal, stamp};
 use posthaste_wire::airc::{
-    CLOCK_WINDOW_MS, Envelope, Payload, ReservationStatus as Said, STALE_AFTER_MS, Target,
+    Accepted, AcceptedMessage, CLOCK_WINDOW_MS, Envelope, Payload, ReservationConflict, ReservationState,
+    ReservationStatus as Announced, STALE_AFTER_MS, Target, Warning,
 };
 use posthaste_wire::time::to_rfc3339;
-use serde::Serialize;
-use serde_json::{Value, json};
 
-use super::context::{Actor, Context, Text, aim, find_name};
-use super::errors::{Answer, Trouble};
-use super::from_wire::Draft;
+use super::context::{Actor, Context, Text, exact_name, find_name};
+use super::errors::{Answer, DoorError};
+use super::from_wire::{Draft, ReservationMeta};
 use posthaste_host::http::rate::Turn;
 
 /// `POST /messages`
 pub(super) async fn post(context: Context, Text(text): Text) -> Answer {
     let mut envelope = Envelope::parse(&text)?;
     let from =
-        envelope.from.clone().ok_or_else(|| Trouble::new(400, "invalid_envelope", "from: is missing"))?;
-    let (actor, recipient) = speaker(&context, Some(&from), &envelope.to).await?;
+        envelope.from.clone().ok_or_else(|| DoorError::new(400, "invalid_envelope", "from: is missing"))?;
+    let (actor, recipient) = sender_and_recipient(&context, Some(&from), &envelope.to).await?;
     let turn = take_turns(&context, &actor, &Target::parse(&envelope.to))?;
     if !envelope.is_signed() {
-        return Err(Trouble::new(
+        return Err(DoorError::new(
             401,
             "signature_required",
             "messages are signed here; Safe Mode is below /api",
         ));
     }
     let key =
-        actor.key().ok_or_else(|| Trouble::new(401, "invalid_signature", "this identity has no key"))?;
-    context.shared.checks().check(envelope.claim(&key)?).await?;
+        actor.key().ok_or_else(|| DoorError::new(401, "invalid_signature", "this identity has no key"))?;
+    envelope.verify(&key)?;
     check_time(&envelope)?;
     check_audience(&context, &envelope)?;
     let draft = Draft {
@@ -52,34 +52,34 @@ pub(super) async fn post(context: Context, Text(text): Text) -> Answer {
     send(&context, &actor, draft, turn).await
 }
 
-/// Who speaks, and the agent that `to` means, looked up in one moment.
-pub(super) async fn speaker(
+/// The sender, and the agent that `to` names, read in one transaction.
+pub(super) async fn sender_and_recipient(
     context: &Context,
     claimed: Option<&str>,
     to: &str,
 ) -> Answer<(Actor, Option<AgentId>)> {
     let target = Target::parse(to);
-    // Mostly nothing has to be looked up: the speaker is known, and there is but one way to read the name.
+    // In most cases nothing has to be looked up: the sender is cached, and the name has only one spelling.
     let recipient = match &target {
-        Target::One(name) => aim(name),
+        Target::One(name) => exact_name(name),
         _ => None,
     };
     let settled = recipient.is_some() || !matches!(target, Target::One(_));
-    if settled && let Some(actor) = context.recall(claimed) {
+    if settled && let Some(actor) = context.cached_actor(claimed) {
         return Ok((actor, recipient));
     }
-    let look = move |view: &posthaste_engine::views::View<'_>, caller: &posthaste_engine::nouns::Caller| {
+    let look = move |view: &View<'_>, caller: &Caller| {
         Ok(match &target {
-            Target::One(name) => aim(name).or_else(|| find_name(view, caller, name)),
+            Target::One(name) => exact_name(name).or_else(|| find_name(view, caller, name)),
             _ => None,
         })
     };
     context.actor_and(claimed, look).await
 }
 
-/// Takes a turn at sending, and one at sending to everyone.
+/// Counts one message against the sender's rate limits; a broadcast counts against its own, too.
 pub(super) fn take_turns(context: &Context, actor: &Actor, target: &Target) -> Answer<Turn> {
-    let rates = context.shared.rates();
+    let rates = context.door.rates();
     let turn = context.turn("messages", actor.handle(), rates.messages)?;
     if !target.is_broadcast() {
         return Ok(turn);
@@ -87,12 +87,12 @@ pub(super) fn take_turns(context: &Context, actor: &Actor, target: &Target) -> A
     Ok(turn.or_tighter(context.turn("broadcasts", actor.handle(), rates.broadcasts)?))
 }
 
-/// A signed message must be recent, and have something that comes once.
+/// A signed message must be recent, and have a single-use key.
 fn check_time(envelope: &Envelope) -> Answer<()> {
     let at =
-        envelope.timestamp.ok_or_else(|| Trouble::new(400, "invalid_envelope", "timestamp: is missing"))?;
+        envelope.timestamp.ok_or_else(|| DoorError::new(400, "invalid_envelope", "timestamp: is missing"))?;
     if envelope.id.is_none() && envelope.nonce.is_none() {
-        return Err(Trouble::new(400, "invalid_envelope", "id or nonce: one of them is needed"));
+        return Err(DoorError::new(400, "invalid_envelope", "id or nonce: one of them is needed"));
     }
     check_recent(at)
 }
@@ -101,11 +101,11 @@ pub(super) fn check_recent(at: Millis) -> Answer<()> {
     if (stamp::now() - at).abs() <= CLOCK_WINDOW_MS {
         return Ok(());
     }
-    Err(Trouble::new(401, "invalid_timestamp", "the timestamp is more than 300 s away from now"))
+    Err(DoorError::new(401, "invalid_timestamp", "the timestamp is more than 300 s away from now"))
 }
 
-/// A message for another registry is not for this one. Ours goes by the host that was called, and by the id that the
-/// discovery document gives, whatever host was called.
+/// Refuses messages for another registry. This one is named by the host of the request, and by the id in the discovery
+/// document.
 fn check_audience(context: &Context, envelope: &Envelope) -> Answer<()> {
     let Some(audience) = envelope.get("aud").filter(|audience| !audience.is_null()) else { return Ok(()) };
     let host = context.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -114,7 +114,7 @@ fn check_audience(context: &Context, envelope: &Envelope) -> Answer<()> {
     let ours = [host.to_owned(), name.to_owned(), context.base(), id.to_owned()];
     match audience.as_str() {
         Some(audience) if ours.iter().any(|ours| ours.eq_ignore_ascii_case(audience)) => Ok(()),
-        _ => Err(Trouble::new(
+        _ => Err(DoorError::new(
             403,
             "audience_mismatch",
             format!("this registry is {name}, and its registry_id is {id}"),
@@ -122,42 +122,14 @@ fn check_audience(context: &Context, envelope: &Envelope) -> Answer<()> {
     }
 }
 
-/// What is answered to a message that was taken.
-#[derive(Serialize)]
-struct Accepted<'a> {
-    success: bool,
-    #[serde(rename = "messageId")]
-    message_id: &'a str,
-    id: &'a str,
-    message: Message<'a>,
-    seq: i64,
-    delivered: usize,
-    status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reservation: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conflicts: Option<Vec<Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    warnings: Option<Vec<Value>>,
-}
-
-#[derive(Serialize)]
-struct Message<'a> {
-    id: &'a str,
-    from: &'a AgentId,
-    to: &'a str,
-    thread_id: Option<&'a str>,
-    created_at: String,
-}
-
-/// Hands a message to the engine and says what came of it.
+/// Gives a message to the engine and builds the response.
 pub(super) async fn send(context: &Context, actor: &Actor, draft: Draft, turn: Turn) -> Answer {
     let now = stamp::now();
     let payload = draft.payload.clone();
     let (id, to, thread) = (draft.id.clone(), draft.target.clone(), draft.thread_id.clone());
     let mut verb = draft.into_verb(now)?;
     if let Some(SideEffect::Reserve(reserve)) = &mut verb.side_effect {
-        reserve.scope = context.shared.scope_in(context.engine.realm(), &reserve.scope).await?;
+        reserve.scope = context.door.scope_in(context.engine.realm(), &reserve.scope).await?;
     }
     let done = match context.engine.submit(&actor.caller, verb).await {
         Ok(done) => done,
@@ -172,69 +144,68 @@ pub(super) async fn send(context: &Context, actor: &Actor, draft: Draft, turn: T
     };
     let mut body = Accepted {
         success: true,
-        message_id: &id,
-        id: &id,
-        message: Message {
-            id: &id,
-            from: &message.from,
-            to: &to,
-            thread_id: thread.as_deref(),
+        message_id: (&id).into(),
+        id: (&id).into(),
+        message: AcceptedMessage {
+            id: (&id).into(),
+            from: message.from.as_str().into(),
+            to: (&to).into(),
+            thread_id: thread.as_deref().map(Into::into),
             created_at: to_rfc3339(message.at),
         },
         seq: message.seq,
         delivered: done.sent.receipts.len(),
-        status: "accepted",
+        status: "accepted".into(),
         reservation: None,
         conflicts: None,
         warnings: None,
     };
-    if let (Some(Payload::Reservation(said)), Some(reserved)) = (&payload, &done.reserved) {
-        body.reservation = Some(lease(&reserved.reservation, now));
+    if let (Some(Payload::Reservation(announced)), Some(reserved)) = (&payload, &done.reserved) {
+        body.reservation = Some(state_of(&reserved.reservation, now));
         body.conflicts = Some(conflicts(reserved));
-        body.warnings = Some(warnings(&reserved.reservation, said, now));
+        body.warnings = Some(warnings(&reserved.reservation, announced, now));
     }
     let mut response = (StatusCode::CREATED, Json(body)).into_response();
     turn.write(response.headers_mut());
     Ok(response)
 }
 
-/// The lease as it stands.
-fn lease(held: &Reservation, now: Millis) -> Value {
-    json!({
-        "reservation_id": held.key,
-        "owner": held.owner,
-        "scope": scope_of(held),
-        "status": status_of(held, now),
-        "expires_ts": to_rfc3339(held.expires_at),
-    })
+/// The reservation as it stands.
+fn state_of(held: &Reservation, now: Millis) -> ReservationState {
+    ReservationState {
+        reservation_id: held.key.clone(),
+        owner: held.owner.to_string(),
+        scope: scope_of(held),
+        status: status_of(held, now).into(),
+        expires_ts: to_rfc3339(held.expires_at),
+    }
 }
 
-/// What deserves a warning.
-fn warnings(held: &Reservation, said: &posthaste_wire::airc::Reservation, now: Millis) -> Vec<Value> {
+/// What is odd about a reservation.
+fn warnings(held: &Reservation, announced: &posthaste_wire::airc::Reservation, now: Millis) -> Vec<Warning> {
+    let warning =
+        |code: &'static str, message: &'static str| Warning { code: code.into(), message: message.into() };
     let mut warnings = Vec::new();
-    if said.status == Said::Active && said.issued.is_some_and(|issued| now - issued > STALE_AFTER_MS) {
-        warnings.push(json!({
-            "code": "stale_reservation",
-            "message": "issued more than 5 minutes ago; recipients may ignore it",
-        }));
+    if announced.status == Announced::Active
+        && announced.issued.is_some_and(|issued| now - issued > STALE_AFTER_MS)
+    {
+        let message = "issued more than 5 minutes ago; recipients may ignore it";
+        warnings.push(warning("stale_reservation", message));
     }
-    if said.status == Said::Active && held.expires_at <= now {
-        warnings.push(
-            json!({ "code": "expired_reservation", "message": "it is past its expires_ts and not active" }),
-        );
+    if announced.status == Announced::Active && held.expires_at <= now {
+        warnings.push(warning("expired_reservation", "it is past its expires_ts and not active"));
     }
-    if said.scope.as_ref().is_some_and(|scope| !scope.is_known()) {
-        warnings.push(
-            json!({ "code": "unknown_scope", "message": "recipients may not know this form of scope" }),
-        );
+    if announced.scope.as_ref().is_some_and(|scope| !scope.is_known()) {
+        warnings.push(warning("unknown_scope", "recipients may not know this form of scope"));
     }
     warnings
 }
 
+/// The scope as its owner wrote it.
 fn scope_of(held: &Reservation) -> String {
-    let meta = held.meta.as_ref().map(posthaste_engine::nouns::Json::value);
-    let written = meta.as_ref().and_then(|meta| meta["scope"].as_str());
-    written.map_or_else(|| held.scope.clone(), str::to_owned)
+    let stored =
+        held.meta.as_ref().and_then(|meta| serde_json::from_str::<ReservationMeta>(meta.as_str()).ok());
+    stored.and_then(|meta| meta.scope).unwrap_or_else(|| held.scope.clone())
 }
 
 fn status_of(held: &Reservation, now: Millis) -> &'static str {
@@ -245,64 +216,67 @@ fn status_of(held: &Reservation, now: Millis) -> &'static str {
     }
 }
 
-/// One entry for each reservation; only where both sides want the paths alone.
-fn conflicts(reserved: &Reserved) -> Vec<Value> {
-    let mut found: Vec<Value> = Vec::new();
+/// One entry for each reservation that overlaps, where both are exclusive.
+fn conflicts(reserved: &Reserved) -> Vec<ReservationConflict> {
+    let mut found: Vec<ReservationConflict> = Vec::new();
     if !reserved.reservation.exclusive {
         return found;
     }
     for conflict in reserved.conflicts.iter().filter(|conflict| conflict.exclusive) {
-        let known = found.iter_mut().find(|one| one["seq"] == conflict.reservation);
-        let one = match known {
-            Some(one) => one,
+        let at = match found.iter().position(|known| known.seq == conflict.reservation) {
+            Some(at) => at,
             None => {
-                found.push(json!({
-                    "reservation_id": conflict.key,
-                    "owner": conflict.holder,
-                    "scope": scope_of(&reserved.reservation),
-                    "paths": [],
-                    "requested_paths": [],
-                    "expires_ts": to_rfc3339(conflict.expires_at),
-                    "reason": conflict.reason,
-                    "seq": conflict.reservation,
-                }));
-                match found.last_mut() {
-                    Some(one) => one,
-                    None => continue,
-                }
+                found.push(ReservationConflict {
+                    reservation_id: conflict.key.clone(),
+                    owner: conflict.holder.to_string(),
+                    scope: scope_of(&reserved.reservation),
+                    paths: Vec::new(),
+                    requested_paths: Vec::new(),
+                    expires_ts: to_rfc3339(conflict.expires_at),
+                    reason: conflict.reason.clone(),
+                    seq: conflict.reservation,
+                });
+                found.len() - 1
             }
         };
-        for (list, path) in [("paths", &conflict.held_path), ("requested_paths", &conflict.path)] {
-            if let Value::Array(paths) = &mut one[list]
-                && !paths.iter().any(|known| known == path)
-            {
-                paths.push(json!(path));
+        let entry = &mut found[at];
+        for (paths, path) in
+            [(&mut entry.paths, &conflict.held_path), (&mut entry.requested_paths, &conflict.path)]
+        {
+            if !paths.contains(path) {
+                paths.push(path.clone());
             }
         }
     }
     found
 }
 
-/// Says more where the engine says only that there is no such reservation of the caller's.
-async fn explain(context: &Context, actor: &Actor, payload: Option<&Payload>, error: EngineError) -> Trouble {
-    let (Some(Refusal::NoSuchReservation), Some(Payload::Reservation(said))) = (error.refusal(), payload)
+/// A more precise error where the engine reports that the caller has no such reservation.
+async fn explain(
+    context: &Context,
+    actor: &Actor,
+    payload: Option<&Payload>,
+    error: EngineError,
+) -> DoorError {
+    let (Some(Refusal::NoSuchReservation), Some(Payload::Reservation(announced))) =
+        (error.refusal(), payload)
     else {
         return error.into();
     };
-    let (caller, key) = (actor.caller.clone(), said.id.clone());
+    let (caller, key) = (actor.caller.clone(), announced.id.clone());
     let Ok(known) = context.engine.read(move |view| view.reservations_called(&caller, &key)).await else {
         return error.into();
     };
     if known.iter().any(|held| held.owner == actor.agent.id) {
-        return Trouble::new(
+        return DoorError::new(
             409,
             "reservation_released",
             "this reservation has been released; take a new one",
         );
     }
-    // Who was told of it may know whose it is; to all others it does not exist.
+    // A recipient of the reservation may learn its owner; for all others it does not exist.
     match known.first() {
-        Some(held) => Trouble::new(403, "not_owner", format!("this reservation is {}'s", held.owner)),
+        Some(held) => DoorError::new(403, "not_owner", format!("this reservation is {}'s", held.owner)),
         None => error.into(),
     }
 }

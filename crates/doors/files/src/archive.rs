@@ -1,4 +1,4 @@
-//! Archival: what has lain for a day by the stamp in its name is moved out of the way, and never over something else.
+//! Archival: messages older than a day by the stamp in their name are moved to the archive, never over another file.
 
 use std::os::fd::OwnedFd;
 
@@ -9,19 +9,19 @@ use rustix::io::Errno;
 
 use super::directory::{MailDir, Mailbox, rename_new};
 use super::errors::FilesError;
-use super::look::{self, Print};
-use super::post;
+use super::reader::{self, FileVersion};
+use super::writer;
 
 /// How long a message stays in the mailbox.
-const DAY: i128 = 24 * 60 * 60 * 1_000_000_000;
-/// How long one of our own temporary files may lie before it counts as forgotten.
-const STALE_TEMP: i128 = 10 * 60 * 1_000_000_000;
+const ARCHIVE_AFTER: i128 = 24 * 60 * 60 * 1_000_000_000;
+/// How old our own temporary files must be to count as left by a crash.
+const STALE_TEMP_AFTER: i128 = 10 * 60 * 1_000_000_000;
 
 impl MailDir {
     /// Moves an agent's old messages into its archive and says which; when this returns, that is durable.
     ///
     /// # Errors
-    /// For a name that is none, and when the system fails.
+    /// For an invalid name, and when the system fails.
     pub fn archive(&self, agent: &str) -> Result<Vec<String>, FilesError> {
         match self.mailbox(agent)? {
             Some(mailbox) => mailbox.archive_old(|_| true),
@@ -31,15 +31,18 @@ impl MailDir {
 }
 
 impl Mailbox {
-    /// Moves old messages that `fit` as well.
-    pub(super) fn archive_old(&self, fit: impl Fn(&Print) -> bool) -> Result<Vec<String>, FilesError> {
-        let cutoff = Stamp::nearest(post::now().nanos() - DAY);
+    /// Moves old messages whose files match a condition.
+    pub(super) fn archive_old(
+        &self,
+        matches: impl Fn(&FileVersion) -> bool,
+    ) -> Result<Vec<String>, FilesError> {
+        let cutoff = Stamp::nearest(writer::now().nanos() - ARCHIVE_AFTER);
         let mut archive = None;
         let mut moved = Vec::new();
         for file in self.names()? {
             let old = FileName::parse(&file).is_some_and(|name| name.stamp < cutoff);
-            // Links, pipes and the like are nobody's message, whatever they are called.
-            if !old || !self.print(&file).is_some_and(|print| fit(&print)) {
+            // Links, pipes and the like are not messages, whatever their names.
+            if !old || !self.version(&file).is_some_and(|version| matches(&version)) {
                 continue;
             }
             let archive = match &mut archive {
@@ -52,12 +55,13 @@ impl Mailbox {
         }
         if let Some(archive) = archive {
             sys::fsync(&archive).map_err(|error| FilesError::at(self.path().join(name::ARCHIVE), error))?;
-            self.settle()?;
+            self.sync_names()?;
         }
         Ok(moved)
     }
 
-    /// Moves one file. One that is there already under its name is the same message and goes, or another and keeps its own.
+    /// Moves one file. If the archive has a file of its name, the moved one is the same message and is dropped, or another
+    /// and gets another name.
     fn move_into(&self, archive: &OwnedFd, file: &str) -> Result<bool, FilesError> {
         let broken = |error: Errno| FilesError::at(self.path().join(file), error);
         let mut target = file.to_owned();
@@ -69,7 +73,7 @@ impl Mailbox {
                 Err(error) => return Err(broken(error)),
             }
             if target == file && self.same_in(archive, file) {
-                // The one that is marked stays.
+                // The one that is marked as read stays.
                 if self.is_marked(file) {
                     sys::renameat(&self.directory, file, archive, file).map_err(broken)?;
                 } else {
@@ -82,10 +86,10 @@ impl Mailbox {
         }
     }
 
-    /// Whether the file and the archived one of its name say the same, but for the flag.
+    /// Whether the file and the archived one of its name are the same message, apart from the flag.
     fn same_in(&self, archive: &OwnedFd, file: &str) -> bool {
         let text = |directory| {
-            let bytes = look::read(directory, file).ok()?.bytes;
+            let bytes = reader::read(directory, file).ok()?.bytes;
             let text = String::from_utf8(bytes).ok()?;
             Some(flag::set_read(&text).unwrap_or(text))
         };
@@ -97,16 +101,16 @@ impl Mailbox {
         self.message(file).is_ok_and(|(message, _)| message.read)
     }
 
-    /// Takes away temporary files of ours that a crash left behind. Never anybody else's.
+    /// Removes our own temporary files that a crash left behind, and no other writer's.
     pub(super) fn sweep_temps(&self) {
-        let now = post::now().nanos();
+        let now = writer::now().nanos();
         let archive = self.archive().ok().flatten();
         for directory in [Some(&self.directory), archive.as_ref()].into_iter().flatten() {
             for temp in own_temps(directory) {
                 let about = sys::statat(directory, &temp, AtFlags::SYMLINK_NOFOLLOW);
                 let stale = about.is_ok_and(|about| {
                     FileType::from_raw_mode(about.st_mode).is_file()
-                        && now - look::print(&about).changed > STALE_TEMP
+                        && now - reader::version(&about).changed > STALE_TEMP_AFTER
                 });
                 if stale {
                     let _ = sys::unlinkat(directory, &temp, AtFlags::empty());

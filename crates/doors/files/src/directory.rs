@@ -1,4 +1,4 @@
-//! A mail directory and its mailboxes, held by descriptors: whatever is renamed or linked around us meanwhile, an
+//! A mail directory and its mailboxes, held by descriptors: if directories are renamed or replaced by links meanwhile, an
 //! operation stays in the directory it began in.
 
 use std::collections::HashMap;
@@ -15,11 +15,11 @@ use rustix::io::Errno;
 
 use super::errors::FilesError;
 
-/// Mailboxes kept open at once; one that is not is opened again.
-const OPEN_BOXES: usize = 4_096;
-/// Syncs of one directory that run beside each other; the disk takes several at once, and waiting for a turn costs more.
+/// Mailboxes kept open at once; others are opened again when needed.
+const MAX_OPEN_MAILBOXES: usize = 4_096;
+/// Concurrent syncs of one directory. The disk takes several at once, and queueing costs more.
 const SYNCS_AT_ONCE: usize = 4;
-/// What is made where nothing was is for its owner.
+/// The mode of directories that are made: for their owner.
 const PRIVATE_DIRECTORY: Mode = Mode::from_raw_mode(0o700);
 
 /// The directory that holds every agent's mailbox.
@@ -28,7 +28,7 @@ pub struct MailDir {
     path: PathBuf,
     root: OwnedFd,
     open: Mutex<HashMap<String, Arc<Mailbox>>>,
-    /// Batches under way.
+    /// Batches in progress.
     pub(super) batches: AtomicUsize,
 }
 
@@ -42,16 +42,16 @@ pub struct Mailbox {
     sync: SharedSync,
 }
 
-/// The last stamps that we gave out in a mailbox.
+/// The last stamps that were issued in a mailbox.
 #[derive(Debug, Default)]
 pub(super) struct Issued {
     /// By the clock.
     pub(super) now: Option<Stamp>,
-    /// At a moment that the sender named.
+    /// At a time that the sender named.
     pub(super) named: Option<Stamp>,
 }
 
-/// One sync of a directory serves everyone who waits for one.
+/// One sync of a directory serves all threads that wait for one.
 #[derive(Debug, Default)]
 struct SharedSync {
     state: Mutex<SyncState>,
@@ -60,28 +60,28 @@ struct SharedSync {
 
 #[derive(Debug, Default)]
 struct SyncState {
-    /// Syncs asked for so far.
+    /// Number of requests so far.
     asked: u64,
-    /// Syncs that are done; all up to this one.
+    /// All requests up to this one are done.
     done: u64,
-    /// How many are under way.
+    /// Syncs in progress.
     busy: usize,
-    /// All up to this one failed, because of this.
+    /// All requests up to this one failed, with this error.
     failed: Option<(u64, Errno)>,
 }
 
 impl MailDir {
-    /// Opens a directory that is there.
+    /// Opens an existing directory.
     ///
     /// # Errors
-    /// When it is not, or cannot be opened.
+    /// When it does not exist or cannot be opened.
     pub fn open(path: &Path) -> Result<Self, FilesError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = sys::open(path, flags, Mode::empty()).map_err(|error| FilesError::at(path, error))?;
         Ok(Self { path: path.to_owned(), root, open: Mutex::default(), batches: AtomicUsize::new(0) })
     }
 
-    /// Opens a directory, making it durably if it is not there.
+    /// Opens a directory, making it durably if it does not exist.
     ///
     /// # Errors
     /// When it cannot be made or opened.
@@ -98,7 +98,7 @@ impl MailDir {
     /// An agent's mailbox, if it has one.
     ///
     /// # Errors
-    /// For a name that is none, and for a mailbox that is no directory.
+    /// For an invalid name, and for a mailbox that is not a directory.
     pub fn mailbox(&self, agent: &str) -> Result<Option<Arc<Mailbox>>, FilesError> {
         check_agent(agent)?;
         if let Some(known) = lock(&self.open).get(agent) {
@@ -120,7 +120,7 @@ impl MailDir {
             sync: SharedSync::default(),
         });
         let mut open = lock(&self.open);
-        if open.len() >= OPEN_BOXES {
+        if open.len() >= MAX_OPEN_MAILBOXES {
             open.clear();
         }
         Ok(Some(open.entry(agent.to_owned()).or_insert(mailbox).clone()))
@@ -129,7 +129,7 @@ impl MailDir {
     /// An agent's mailbox, made durably if there is none.
     ///
     /// # Errors
-    /// For a name that is none, and when it cannot be made.
+    /// For an invalid name, and when it cannot be made.
     pub fn mailbox_or_make(&self, agent: &str) -> Result<Arc<Mailbox>, FilesError> {
         if let Some(mailbox) = self.mailbox(agent)? {
             return Ok(mailbox);
@@ -143,17 +143,17 @@ impl MailDir {
         self.mailbox(agent)?.ok_or_else(|| FilesError::at(path, Errno::NOENT))
     }
 
-    /// Whose the directory is, and its mode.
+    /// The directory's owner and mode.
     pub(super) fn about(&self) -> Result<sys::Stat, FilesError> {
         sys::fstat(&self.root).map_err(|error| FilesError::at(&self.path, error))
     }
 
-    /// Forgets that a mailbox was open: somebody took its directory away.
+    /// Closes a mailbox whose directory was removed.
     pub(crate) fn forget(&self, agent: &str) {
         lock(&self.open).remove(agent);
     }
 
-    /// The agents that have a mailbox, by name. Whatever else lies in the directory is passed over.
+    /// The agents that have a mailbox, by name. Other files in the directory are ignored.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -178,7 +178,7 @@ impl MailDir {
 }
 
 impl Mailbox {
-    /// Whose it is.
+    /// The agent that it belongs to.
     pub fn agent(&self) -> &str {
         &self.agent
     }
@@ -196,7 +196,7 @@ impl Mailbox {
         names(&self.directory).map_err(|error| FilesError::at(&self.path, error))
     }
 
-    /// The names in the archive that could be messages, sorted; none if there is no archive.
+    /// The names in the archive that could be messages, sorted; empty if there is no archive.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -220,19 +220,18 @@ impl Mailbox {
     /// The archive, made if there is none.
     pub(super) fn archive_or_make(&self) -> Result<OwnedFd, FilesError> {
         match sys::mkdirat(&self.directory, ARCHIVE, directory_mode(&self.directory)) {
-            Ok(()) => self.settle()?,
+            Ok(()) => self.sync_names()?,
             Err(Errno::EXIST) => {}
             Err(error) => return Err(FilesError::at(self.path.join(ARCHIVE), error)),
         }
         self.archive()?.ok_or_else(|| FilesError::at(self.path.join(ARCHIVE), Errno::NOENT))
     }
 
-    /// Makes what was renamed here so far survive a power cut. Callers that come while some syncs are under way share
-    /// the next one.
+    /// Makes earlier renames in this directory durable. Callers that arrive while syncs are in progress share the next one.
     ///
     /// # Errors
-    /// When the system says that it did not.
-    pub fn settle(&self) -> Result<(), FilesError> {
+    /// When the system reports a failure.
+    pub fn sync_names(&self) -> Result<(), FilesError> {
         self.sync.wait(&self.directory).map_err(|error| FilesError::at(&self.path, error))
     }
 
@@ -248,7 +247,7 @@ impl Mailbox {
             .then(|| i128::from(about.st_mtime) * 1_000_000_000 + i128::from(about.st_mtime_nsec))
     }
 
-    /// How much room the list of names takes; a hint of how many there are.
+    /// The size of the directory itself; a hint of how many files it has.
     pub(super) fn list_bytes(&self) -> u64 {
         sys::fstat(&self.directory).map_or(0, |about| u64::try_from(about.st_size).unwrap_or(0))
     }
@@ -264,7 +263,7 @@ impl SharedSync {
                 state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            // Whoever begins one does it for everyone who has asked by now.
+            // This sync covers all requests so far.
             let covers = state.asked;
             state.busy += 1;
             drop(state);
@@ -273,7 +272,7 @@ impl SharedSync {
             state.busy -= 1;
             state.done = state.done.max(covers);
             if let Err(error) = synced {
-                // The system tells of a failure once, so whoever asks meanwhile may not hear of it by another sync.
+                // The system reports a failure once, so requests of the meantime may not see it in another sync.
                 state.failed = Some((state.asked, error));
             }
             self.done.notify_all();
@@ -300,7 +299,7 @@ pub(super) fn file_mode(directory: &OwnedFd) -> Mode {
 /// Gives a file another name unless that name is taken.
 pub(super) fn rename_new(from: (&OwnedFd, &str), to: (&OwnedFd, &str)) -> Result<(), Errno> {
     match sys::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE) {
-        // Not every file system can; a second name and taking the first away comes to the same.
+        // Not every file system supports this; a link and an unlink have the same effect.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             sys::linkat(from.0, from.1, to.0, to.1, AtFlags::empty())?;
             sys::unlinkat(from.0, from.1, AtFlags::empty())
@@ -309,12 +308,12 @@ pub(super) fn rename_new(from: (&OwnedFd, &str), to: (&OwnedFd, &str)) -> Result
     }
 }
 
-/// Puts a file in the place of another that must still be there. The other is then under the first one's name.
-pub(super) fn exchange(directory: &OwnedFd, fresh: &str, place: &str) -> Result<(), Errno> {
-    match sys::renameat_with(directory, fresh, directory, place, RenameFlags::EXCHANGE) {
+/// Replaces a file that must still exist. The old one is then under the new one's former name.
+pub(super) fn exchange(directory: &OwnedFd, new: &str, old: &str) -> Result<(), Errno> {
+    match sys::renameat_with(directory, new, directory, old, RenameFlags::EXCHANGE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            sys::statat(directory, place, AtFlags::SYMLINK_NOFOLLOW)?;
-            sys::renameat(directory, fresh, directory, place)
+            sys::statat(directory, old, AtFlags::SYMLINK_NOFOLLOW)?;
+            sys::renameat(directory, new, directory, old)
         }
         done => done,
     }

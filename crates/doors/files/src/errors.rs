@@ -1,52 +1,52 @@
-//! What can go wrong in a mail directory, once for the commands and the bridge.
+//! Errors of a mail directory, for the commands and the bridge.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use posthaste_wire::files::InvalidAgentName;
 
-/// Why something was not done to a mail directory. Nothing is left half done.
+/// Why an operation on a mail directory failed. A failed operation leaves nothing behind.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// A name that could lead out of the directory.
+    /// An agent name that could lead out of the directory.
     #[error(transparent)]
     BadAgent(#[from] InvalidAgentName),
     /// Not the name of a message's file.
     #[error("{0:?} is not the name of a message's file")]
     BadFile(String),
-    /// A field outside its words.
+    /// A field with an unknown value.
     #[error("{given:?} is not a {field}: one of {}", .words.join(", "))]
     BadWord {
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// What was given.
+        /// The given value.
         given: String,
-        /// What it may be.
+        /// The known values.
         words: &'static [&'static str],
     },
     /// A timestamp that cannot be read.
     #[error("{0:?} is not a timestamp: like 2026-03-05T10:30:00Z")]
     BadTimestamp(String),
-    /// More than a message may hold.
+    /// A message that is too large.
     #[error("the message is too large: {got} bytes, at most {limit}")]
     TooLarge {
-        /// How many bytes there were.
+        /// The message's size in bytes.
         got: usize,
-        /// How many are allowed.
+        /// The largest size.
         limit: usize,
     },
     /// A mailbox that is a link or a file.
     #[error("{} is not a directory of its own", .0.display())]
     NotADirectory(PathBuf),
-    /// No room; what was sent before is safe.
+    /// No space left; earlier messages are safe.
     #[error("no space left for {}", .0.display())]
     NoSpace(PathBuf),
-    /// The system said no.
+    /// The system reported an error.
     #[error("{}: {error}", .path.display())]
     Failed {
-        /// What it was about.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error.
         error: io::Error,
     },
 }
@@ -65,7 +65,7 @@ impl FilesError {
         }
     }
 
-    /// Whether the one who asked can mend it.
+    /// Whether the caller's input is at fault.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::BadAgent(_)

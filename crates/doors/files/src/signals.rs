@@ -1,4 +1,4 @@
-//! The neighbours of the mail directory: hooks, which are shown and never written, and nudges, of which the latest wins.
+//! Files next to the mail directory: hooks, which are read and never written, and nudges, of which only the latest is kept.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use rustix::fs::{self as sys, FileType, Mode, OFlags};
 
 use super::directory::make_all;
 use super::errors::FilesError;
-use super::{look, post};
+use super::{reader, writer};
 use posthaste_host::safe_open::Folder;
 use posthaste_host::services::{MailSignals, NudgeDraft, SignalError};
 
-/// Hooks or nudges that are looked at.
-const MOST_SIGNALS: usize = 10_000;
+/// Hooks or nudges that are read.
+const MAX_SIGNALS: usize = 10_000;
 
 /// The state directory that mail, hooks and nudges share.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// The one that is named, or the one a mail directory lies in. Only a directory called `mail` has neighbours.
+    /// The parent of a mail directory. Only a directory called `mail` has hooks and nudges next to it.
     #[must_use]
     pub fn of(mail: &Path) -> Option<Self> {
         let is_mail = mail.file_name().is_some_and(|name| name == "mail");
@@ -80,7 +80,7 @@ impl StateDir {
         hooks
     }
 
-    /// The latest nudge to an agent, in either of the places where peers put it.
+    /// The latest nudge to an agent, in either of the files that peers write.
     #[must_use]
     pub fn nudge_of(&self, agent: &str) -> Option<Nudge> {
         check_agent(agent).ok()?;
@@ -93,10 +93,10 @@ impl StateDir {
         }
     }
 
-    /// Nudges an agent; what was there before is gone. When this returns, it is durable.
+    /// Nudges an agent, replacing its earlier nudge. When this returns, it is durable.
     ///
     /// # Errors
-    /// For names that are none, for an unknown type, and when the system fails.
+    /// For invalid names, for an unknown type, and when the system fails.
     pub fn nudge(&self, to: &str, nudge: &Nudge) -> Result<(), FilesError> {
         check_agent(to)?;
         check_agent(&nudge.from)?;
@@ -108,22 +108,22 @@ impl StateDir {
             });
         }
         let got = nudge.message.len();
-        if got > post::LARGEST {
-            return Err(FilesError::TooLarge { got, limit: post::LARGEST });
+        if got > writer::MAX_MESSAGE_BYTES {
+            return Err(FilesError::TooLarge { got, limit: writer::MAX_MESSAGE_BYTES });
         }
         let path = self.nudges_path().join(to);
         let write = || -> std::io::Result<()> {
             make_all(&path)?;
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let directory = sys::open(&path, flags, Mode::empty())?;
-            let (temp, handle) = post::write_temp(&directory, &nudge.to_text())?;
-            let placed = handle
+            let (temp, handle) = writer::write_temp(&directory, &nudge.to_text())?;
+            let written = handle
                 .sync_all()
                 .and_then(|()| Ok(sys::renameat(&directory, &temp, &directory, LATEST_NUDGE_FILE)?));
-            if placed.is_err() {
+            if written.is_err() {
                 let _ = sys::unlinkat(&directory, &temp, sys::AtFlags::empty());
             }
-            placed?;
+            written?;
             Ok(sys::fsync(&directory)?)
         };
         write().map_err(|error| FilesError::at(&path, error))
@@ -152,7 +152,7 @@ pub fn nudge_now(from: &str, kind: &str, message: &str, requires_response: bool)
         from: from.to_owned(),
         kind: kind.to_owned(),
         message: message.to_owned(),
-        timestamp: post::now().to_string(),
+        timestamp: writer::now().to_string(),
         requires_response,
     }
 }
@@ -161,7 +161,7 @@ pub fn nudge_now(from: &str, kind: &str, message: &str, requires_response: bool)
 fn names_in(directory: &Path) -> Vec<OsString> {
     let (Some(parent), Some(name)) = (directory.parent(), directory.file_name()) else { return Vec::new() };
     let folder = Folder::at(parent).and_then(|parent| parent.enter(name));
-    folder.and_then(|folder| folder.names(MOST_SIGNALS)).unwrap_or_default()
+    folder.and_then(|folder| folder.names(MAX_SIGNALS)).unwrap_or_default()
 }
 
 fn agents_in(directory: &Path) -> Vec<String> {
@@ -170,7 +170,7 @@ fn agents_in(directory: &Path) -> Vec<String> {
     stems.filter(|agent| check_agent(agent).is_ok()).collect()
 }
 
-/// A file at a path, if it is a plain one.
+/// The contents of a regular file.
 pub(super) fn read_at(path: &Path) -> Option<Vec<u8>> {
     read(path.parent()?, path.file_name()?.to_str()?)
 }
@@ -178,5 +178,5 @@ pub(super) fn read_at(path: &Path) -> Option<Vec<u8>> {
 fn read(directory: &Path, file: &str) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = sys::open(directory, flags, Mode::empty()).ok()?;
-    Some(look::read(&directory, file).ok()?.bytes)
+    Some(reader::read(&directory, file).ok()?.bytes)
 }

@@ -109,7 +109,7 @@ fn round(directory: &Path, writers: u32, lasts: Duration) -> Result<Round, Failu
 fn write_for(place: &Path, writers: u32, way: Way, lasts: Duration) -> Result<f64, Failure> {
     let mail = Arc::new(MailDir::open_or_make(place)?);
     // The mailbox is there before the clock runs, and the text is what a send writes.
-    let first = mail.post(&draft(0))?;
+    let first = mail.send(&draft(0))?;
     let text = fs::read(first.mailbox.path().join(&first.file))?;
     let (made, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let started = Instant::now();
@@ -123,9 +123,9 @@ fn write_for(place: &Path, writers: u32, way: Way, lasts: Duration) -> Result<f6
                 while !stop.load(Ordering::Relaxed) {
                     let count = match way {
                         Way::Bare => bare(&mailbox, writer, n, &text).map(|()| 1)?,
-                        Way::Sent => mail.post(&drafts[0]).map(|_| 1)?,
+                        Way::Sent => mail.send(&drafts[0]).map(|_| 1)?,
                         Way::Batched => {
-                            mail.post_all(&drafts).into_iter().collect::<Result<Vec<_>, _>>()?.len() as u64
+                            mail.send_all(&drafts).into_iter().collect::<Result<Vec<_>, _>>()?.len() as u64
                         }
                     };
                     n += count;
@@ -179,12 +179,12 @@ async fn trips(directory: &Path) -> Result<Trip, Failure> {
     let mut question = draft(0);
     (question.from, question.to) = ("asker".to_owned(), "answerer".to_owned());
     // Once round without counting: mailboxes are made and watched, agents entered.
-    mail.post(&question)?;
+    mail.send(&question)?;
     let mut cursor = wait_for_letter(&mut line, json!(0)).await?;
     let (mut inward, mut outward, mut both) = (Vec::new(), Vec::new(), Vec::new());
     for n in 0..TRIPS {
         let started = Instant::now();
-        mail.post(&question)?;
+        mail.send(&question)?;
         cursor = wait_for_letter(&mut line, cursor).await?;
         let arrived = started.elapsed();
         let answer = json!({ "from": "answerer", "to": ["asker"], "subject": n.to_string(), "body": BODY });

@@ -80,7 +80,7 @@ impl Agent<'_> {
             return self.send_in_two(mark, &draft).await;
         }
         let mail = self.mail.clone();
-        let sent = tokio::task::spawn_blocking(move || mail.post(&draft).map(drop)).await;
+        let sent = tokio::task::spawn_blocking(move || mail.send(&draft).map(drop)).await;
         match sent {
             Ok(Ok(())) => self.field.settle(mark, Outcome::Acked, ""),
             Ok(Err(why)) => self.field.settle(mark, Outcome::Refused, &why.to_string()),

@@ -222,7 +222,7 @@ fn look_at_mail(dir: &Path, restore: bool, findings: &mut Vec<Finding>) {
     findings.push(good("mail directory", format!("{}: {} mailboxes", dir.display(), agents.len())));
     for agent in &agents {
         match mail.inbox(agent) {
-            Ok(inbox) => findings.extend(inbox.odd.iter().map(|(file, odd)| {
+            Ok(inbox) => findings.extend(inbox.skipped.iter().map(|(file, odd)| {
                 note(&format!("mailbox {agent}"), format!("{file} is passed over: {odd}"))
             })),
             Err(error) => findings.push(bad(&format!("mailbox {agent}"), error)),

@@ -1,21 +1,22 @@
-//! A file's message as a letter of the engine, and a letter as a file.
+//! A file's message as a message of the engine, and the other way round.
 
 use posthaste_engine::nouns::{
     Address, AgentId, Audience, Body, ConversationId, Json, Message, MessageId, Millis, Priority, Seq,
 };
 use posthaste_engine::verbs::mail::{ConversationRef, JoinMode, SendMessage};
 use posthaste_wire::files::{FileMessage, FileName, Kind, Stamp, Urgency, check_agent};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use posthaste_host::attachments;
 use posthaste_host::plain_text;
 
-/// The tag of what comes in this way.
+/// The tag of agents and messages that come in by this door.
 pub(super) const VIA: &str = "files";
-/// Who is named as the sender of a letter whose sender's name cannot stand in a file's.
-const CARRIER: &str = "posthaste";
+/// The sender in the file's name where the real sender's name is not valid there.
+const SUBSTITUTE_SENDER: &str = "posthaste";
 
-/// The name under which the sender of a file is known to have sent it: each file becomes a letter once.
+/// The idempotency key of a file: each file becomes a message once.
 pub(super) fn key_of(mailbox: &str, file: &str) -> String {
     format!("files:{mailbox}/{file}")
 }
@@ -25,17 +26,17 @@ pub(super) fn file_of<'a>(mailbox: &str, key: &'a str) -> Option<&'a str> {
     key.strip_prefix("files:")?.strip_prefix(mailbox)?.strip_prefix('/')
 }
 
-/// A file as a letter to the owner of the mailbox.
-pub(super) fn letter(mailbox: &AgentId, file: &str, message: &FileMessage) -> SendMessage {
+/// A file as a message to the owner of the mailbox.
+pub(super) fn to_message(mailbox: &AgentId, file: &str, message: &FileMessage) -> SendMessage {
     let body = match &message.body {
         Value::String(text) => Body::Text(text.clone()),
         other => Json::new(other.to_string()).map_or_else(|_| Body::Text(other.to_string()), Body::Json),
     };
     let mut kept = message.extra.clone();
-    kept.insert("timestamp".to_owned(), json!(message.timestamp));
-    kept.insert("file".to_owned(), json!(file));
+    kept.insert("timestamp".to_owned(), message.timestamp.as_str().into());
+    kept.insert("file".to_owned(), file.into());
     let text = |field: &str| message.extra.get(field).and_then(Value::as_str);
-    // What the three words cannot say we add when we write a file, so it is understood when one is read.
+    // Files have three priorities; `to_file` writes the others as `importance`.
     let priority = match (message.priority.as_str(), text("importance")) {
         ("urgent", Some("high")) | ("high", _) => Priority::HIGH,
         ("low", Some("bulk")) => Priority::BULK,
@@ -43,12 +44,12 @@ pub(super) fn letter(mailbox: &AgentId, file: &str, message: &FileMessage) -> Se
         ("low", _) => Priority::LOW,
         ("normal", _) => Priority::NORMAL,
         (other, _) => {
-            kept.insert("priority".to_owned(), json!(other));
+            kept.insert("priority".to_owned(), other.into());
             Priority::NORMAL
         }
     };
     if message.to != mailbox.as_str() {
-        kept.insert("to".to_owned(), json!(message.to));
+        kept.insert("to".to_owned(), message.to.as_str().into());
     }
     let within =
         text("thread_id").and_then(|id| ConversationId::new(id).ok()).map(|conversation| ConversationRef {
@@ -69,15 +70,21 @@ pub(super) fn letter(mailbox: &AgentId, file: &str, message: &FileMessage) -> Se
         within,
         in_reply_to,
         key: Some(key_of(mailbox.as_str(), file)),
-        meta: Json::new(json!({ "files": kept }).to_string()).ok(),
+        meta: serde_json::to_string(&FileMeta { files: &kept }).ok().and_then(|meta| Json::new(meta).ok()),
         audience: Audience::Parties,
         ..SendMessage::text(vec![Address::Agent(mailbox.clone())], String::new())
     }
 }
 
-/// The name of a letter's file: the same whenever it is asked for, so that writing it again changes nothing. The place in
-/// the history stands in the decimals that the clock leaves open.
-pub(super) fn name(at: Millis, seq: Seq, from: &AgentId) -> String {
+/// What a message keeps of its file.
+#[derive(Serialize)]
+struct FileMeta<'a> {
+    files: &'a Map<String, Value>,
+}
+
+/// The name of a message's file. It depends on the message only, so that writing it again changes nothing. The message's
+/// number in the event log fills the decimals below a millisecond.
+pub(super) fn file_name(at: Millis, seq: Seq, from: &AgentId) -> String {
     FileName::write(stamp(at, seq), sender(from))
 }
 
@@ -86,13 +93,13 @@ fn stamp(at: Millis, seq: Seq) -> Stamp {
 }
 
 fn sender(from: &AgentId) -> &str {
-    check_agent(from.as_str()).unwrap_or(CARRIER)
+    check_agent(from.as_str()).unwrap_or(SUBSTITUTE_SENDER)
 }
 
-/// A letter as a file in a mailbox. Whatever the eight fields cannot say is added as text, which every peer carries along.
-pub(super) fn file(mailbox: &AgentId, message: &Message) -> FileMessage {
+/// A message as a file in a mailbox. What has no member among the eight is added as further members, which peers keep.
+pub(super) fn to_file(mailbox: &AgentId, message: &Message) -> FileMessage {
     let mut extra = Map::new();
-    // What came in by a file comes out by a file.
+    // Further members of the file that a message came from.
     if let Some(Value::Object(kept)) =
         message.meta.as_ref().and_then(|meta| meta.value().get("files").cloned())
     {

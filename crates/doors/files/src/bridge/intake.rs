@@ -1,4 +1,4 @@
-//! From the directory into the realm: new files, flags that a peer set, files that are gone.
+//! From the directory into the realm: new files, flags that a peer set, files that were removed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,71 +12,69 @@ use posthaste_engine::{EngineError, Pending, Refusal};
 use posthaste_wire::files::{FileMessage, FileName, NotAMessage, check_agent};
 
 use super::super::directory::Mailbox;
-use super::super::look::{self, Odd, Print};
-use super::super::post;
-use super::boxes::{Known, Seen};
+use super::super::reader::{self, FileVersion, SkipReason};
+use super::super::writer;
 use super::convert::{self, VIA};
+use super::mailbox_state::{KnownFile, ReadFile};
 use super::{Backlog, Bridge};
 use posthaste_host::acks;
+use posthaste_host::door_facts::DoorFacts;
 
-/// The tag of agents that get their messages on a connection they hold open.
-const CONNECTED_VIA: &str = "map";
+/// Files that are read before the first of them is submitted.
+const FILES_AT_ONCE: usize = 256;
+/// A file that is no message and changed more recently than this, in nanoseconds, may still be written.
+const INCOMPLETE_GRACE: i128 = 2_000_000_000;
+/// A file that is missing for longer was removed and not replaced.
+const REMOVED_AFTER: Duration = Duration::from_secs(1);
+/// A stamp further from the file's arrival than this, in nanoseconds, comes from a wrong clock.
+const MAX_SKEW: i128 = 60_000_000_000;
 
-/// Files that are read before any of them is handed to the office.
-const CHUNK: usize = 256;
-/// A file that cannot be read as a message and changed this recently may still be being written.
-const YOUNG: i128 = 2_000_000_000;
-/// A file that is gone for this long was not just being replaced.
-const REPLACED: Duration = Duration::from_secs(1);
-/// A name whose stamp is further from the file's arrival than this shows a clock that is wrong.
-const SKEW: i128 = 60_000_000_000;
-
-/// A file on its way into the books.
-struct Coming {
+/// A file that is to be submitted.
+struct NewFile {
     file: String,
-    print: Print,
+    version: FileVersion,
     message: Box<FileMessage>,
     archived: bool,
 }
 
 impl Bridge {
-    /// Looks at files of a mailbox that may have changed; at the first of many at once, at the rest by and by.
-    pub(super) async fn take(&mut self, agent: &str, mut files: Vec<String>, archived: bool) {
-        if files.len() > CHUNK {
-            let rest: VecDeque<String> = files.split_off(CHUNK).into();
-            if let Some(state) = self.boxes.get_mut(agent) {
+    /// Reads files of a mailbox that may have changed: the first ones now, the rest from the backlog.
+    pub(super) async fn read_files(&mut self, agent: &str, mut files: Vec<String>, archived: bool) {
+        if files.len() > FILES_AT_ONCE {
+            let rest: VecDeque<String> = files.split_off(FILES_AT_ONCE).into();
+            if let Some(state) = self.mailboxes.get_mut(agent) {
                 state.waiting += rest.len();
             }
             self.backlog.push_back(Backlog { agent: agent.to_owned(), files: rest, archived });
         }
-        self.take_some(agent, files, archived).await;
+        self.read_some(agent, files, archived).await;
     }
 
-    /// Looks at some of the files that wait. Mailboxes take turns.
-    pub(super) async fn work_off(&mut self) {
+    /// Reads some files of the backlog. Mailboxes take turns.
+    pub(super) async fn work_on_backlog(&mut self) {
         let Some(mut backlog) = self.backlog.pop_front() else { return };
-        let count = backlog.files.len().min(CHUNK);
+        let count = backlog.files.len().min(FILES_AT_ONCE);
         let files: Vec<String> = backlog.files.drain(..count).collect();
         let (agent, archived) = (backlog.agent.clone(), backlog.archived);
-        if let Some(state) = self.boxes.get_mut(&agent) {
+        if let Some(state) = self.mailboxes.get_mut(&agent) {
             state.waiting = state.waiting.saturating_sub(count);
         }
         if !backlog.files.is_empty() {
             self.backlog.push_back(backlog);
         }
-        self.take_some(&agent, files, archived).await;
+        self.read_some(&agent, files, archived).await;
     }
 
-    async fn take_some(&mut self, agent: &str, files: Vec<String>, archived: bool) {
-        let Some(state) = self.boxes.get_mut(agent) else { return };
+    async fn read_some(&mut self, agent: &str, files: Vec<String>, archived: bool) {
+        let Some(state) = self.mailboxes.get_mut(agent) else { return };
         let mut fresh = Vec::new();
         let mut known = Vec::new();
         for file in files {
-            match state.known.get(file.as_str()).map(|known| known.print) {
+            match state.known.get(file.as_str()).map(|known| known.version) {
                 Some(_) if archived => {}
-                Some(print) => known.push((file, print)),
-                None if !archived && state.is_left(&file) => {}
-                None if archived && state.odd_archived.contains(&file) => {}
+                Some(version) => known.push((file, version)),
+                None if !archived && state.is_skipped(&file) => {}
+                None if archived && state.skipped_archived.contains(&file) => {}
                 None => fresh.push(file),
             }
         }
@@ -84,84 +82,84 @@ impl Bridge {
             self.look_again(agent, known).await;
         }
         if !fresh.is_empty() {
-            self.take_new(agent, fresh, archived).await;
+            self.read_new(agent, fresh, archived).await;
         }
     }
 
-    async fn take_new(&mut self, agent: &str, files: Vec<String>, archived: bool) {
-        let Some(state) = self.boxes.get(agent) else { return };
+    async fn read_new(&mut self, agent: &str, files: Vec<String>, archived: bool) {
+        let Some(state) = self.mailboxes.get(agent) else { return };
         let mailbox = state.mailbox.clone();
         let looked = tokio::task::spawn_blocking(move || look_at(&mailbox, files, archived)).await;
         let Ok(looked) = looked else { return };
-        let Some(state) = self.boxes.get_mut(agent) else { return };
+        let Some(state) = self.mailboxes.get_mut(agent) else { return };
         let mut coming = Vec::new();
-        let now = post::now().nanos();
+        let now = writer::now().nanos();
         for (file, seen) in looked {
             state.unfinished.remove(&file);
             match seen {
-                Seen::Message(message, print) => {
+                ReadFile::Message(message, version) => {
                     if check_agent(&message.from).is_err() {
-                        state.leave(&file, Some(print), &"its `from` is not an agent's name");
+                        state.skip(&file, Some(version), &"its `from` is not an agent's name");
                         continue;
                     }
-                    state.left.remove(&file);
-                    coming.push(Coming { file, print, message, archived });
+                    state.skipped.remove(&file);
+                    coming.push(NewFile { file, version, message, archived });
                 }
-                Seen::Odd(Odd::Gone, _) => {
-                    state.left.remove(&file);
+                ReadFile::Skipped(SkipReason::Gone, _) => {
+                    state.skipped.remove(&file);
                 }
-                Seen::Odd(Odd::NotAMessage(NotAMessage::NotJson(_)), Some(print))
-                    if now - print.changed < YOUNG && !archived =>
+                ReadFile::Skipped(SkipReason::NotAMessage(NotAMessage::NotJson(_)), Some(version))
+                    if now - version.changed < INCOMPLETE_GRACE && !archived =>
                 {
                     state.unfinished.insert(file);
                 }
-                Seen::Odd(_, _) if archived => {
-                    state.odd_archived.insert(file);
+                ReadFile::Skipped(_, _) if archived => {
+                    state.skipped_archived.insert(file);
                 }
-                Seen::Odd(odd, print) => state.leave(&file, print, &odd),
+                ReadFile::Skipped(reason, version) => state.skip(&file, version, &reason),
             }
         }
         if !coming.is_empty() {
-            self.hand_in(agent, coming).await;
+            self.submit_files(agent, coming).await;
         }
     }
 
-    /// Hands files to the office as letters: all are asked for before the first is waited for.
-    async fn hand_in(&mut self, agent: &str, coming: Vec<Coming>) {
+    /// Submits files as messages: all are queued before the first answer is awaited.
+    async fn submit_files(&mut self, agent: &str, coming: Vec<NewFile>) {
         let Ok(owner) = AgentId::new(agent) else { return };
-        self.enter(&owner).await;
-        let mut asked: Vec<(Coming, SendMessage, Result<Pending<SendMessage>, EngineError>)> = Vec::new();
+        self.register(&owner).await;
+        let mut asked: Vec<(NewFile, SendMessage, Result<Pending<SendMessage>, EngineError>)> = Vec::new();
         for one in coming {
             let Ok(from) = AgentId::new(&one.message.from) else { continue };
-            self.enter(&from).await;
-            let letter = convert::letter(&owner, &one.file, &one.message);
-            let pending = self.engine.enqueue(&Caller::member(from, VIA), letter.clone()).await;
-            asked.push((one, letter, pending));
+            self.register(&from).await;
+            let message = convert::to_message(&owner, &one.file, &one.message);
+            let pending = self.engine.enqueue(&Caller::member(from, VIA), message.clone()).await;
+            asked.push((one, message, pending));
         }
         let mut delivered = Vec::new();
         let mut read = Vec::new();
-        for (one, letter, pending) in asked {
+        for (one, submitted, pending) in asked {
             let answer = match pending {
                 Ok(pending) => pending.answer().await,
                 Err(error) => Err(error),
             };
             let answer = match answer {
-                Err(EngineError::Refused(refusal)) => self.ask_again(&one, letter, refusal).await,
+                Err(EngineError::Refused(refusal)) => self.retry(&one, submitted, refusal).await,
                 answer => answer,
             };
-            let Some(state) = self.boxes.get_mut(agent) else { return };
+            let Some(state) = self.mailboxes.get_mut(agent) else { return };
             match answer {
                 Ok(sent) => {
                     let message = sent.message.id;
-                    let known = Known {
+                    let known = KnownFile {
                         message,
-                        print: Some(one.print),
+                        version: Some(one.version),
                         read: one.message.read,
                         archived: one.archived,
                     };
-                    state.learn(&one.file, known);
-                    // What an older program put into the archive has every right to be old.
-                    let skewed = !one.archived && is_skewed(&one.file, &one.print);
+                    state.insert(&one.file, known);
+                    // Files that another program archived may be old.
+                    let skewed = !one.archived && is_skewed(&one.file, &one.version);
                     if skewed && state.skewed.len() < 1_024 && state.skewed.insert(one.message.from.clone()) {
                         tracing::warn!(
                             mailbox = agent,
@@ -173,17 +171,17 @@ impl Bridge {
                     if one.message.read {
                         read.push(message);
                     }
-                    self.trouble = false;
+                    self.is_failing = false;
                 }
                 Err(EngineError::Refused(Refusal::Busy)) => state.again = true,
                 Err(EngineError::Refused(refusal)) => {
-                    state.leave(&one.file, Some(one.print), &refusal);
+                    state.skip(&one.file, Some(one.version), &refusal);
                     state.refused.insert(one.file);
                 }
                 Err(EngineError::Failed(fault)) => {
                     state.again = true;
-                    if !std::mem::replace(&mut self.trouble, true) {
-                        tracing::error!(mailbox = agent, %fault, "files wait until the office takes letters again");
+                    if !std::mem::replace(&mut self.is_failing, true) {
+                        tracing::error!(mailbox = agent, %fault, "files wait until the server accepts messages again");
                     }
                 }
             }
@@ -192,38 +190,38 @@ impl Bridge {
         self.mark_all_read(&owner, read).await;
     }
 
-    /// A letter that names a conversation or a letter it may not name is taken without that; an agent that left in between
-    /// is entered again.
-    async fn ask_again(
+    /// Submits a refused message again: without a conversation or message that it may not refer to, or after registering an
+    /// agent that has left meanwhile.
+    async fn retry(
         &mut self,
-        one: &Coming,
-        letter: SendMessage,
+        one: &NewFile,
+        message: SendMessage,
         refusal: Refusal,
     ) -> Result<posthaste_engine::verbs::mail::SendReceipt, EngineError> {
         let from = AgentId::new(&one.message.from).map_err(Refusal::from)?;
         let again = match &refusal {
-            Refusal::NoSuchMessage => SendMessage { in_reply_to: None, ..letter },
+            Refusal::NoSuchMessage => SendMessage { in_reply_to: None, ..message },
             Refusal::ConversationClosed { .. }
             | Refusal::NoSuchConversation { .. }
             | Refusal::NotAParticipant { .. }
             | Refusal::ParticipantMayNot { .. }
             | Refusal::TooManyParticipants { .. } => {
-                SendMessage { within: None, in_reply_to: None, ..letter }
+                SendMessage { within: None, in_reply_to: None, ..message }
             }
             Refusal::NoSuchAgent { agent, .. } => {
                 self.agents.remove(agent.as_str());
                 if let Ok(agent) = AgentId::new(agent) {
-                    self.enter(&agent).await;
+                    self.register(&agent).await;
                 }
-                letter
+                message
             }
             _ => return Err(refusal.into()),
         };
         self.engine.submit(&Caller::member(from, VIA), again).await
     }
 
-    /// Makes sure that an agent is in the address book.
-    pub(super) async fn enter(&mut self, agent: &AgentId) {
+    /// Registers an agent unless it is registered already.
+    pub(super) async fn register(&mut self, agent: &AgentId) {
         if self.agents.contains(agent.as_str()) {
             return;
         }
@@ -232,18 +230,18 @@ impl Bridge {
         if there.is_err() {
             let entry = Register { id: Some(agent.clone()), ..Register::default() };
             if let Err(error) = self.engine.submit(&Caller::member(agent.clone(), VIA), entry).await {
-                tracing::debug!(%agent, %error, "cannot be entered into the address book");
+                tracing::debug!(%agent, %error, "cannot be registered");
                 return;
             }
         }
-        if self.agents.len() >= super::MOST_AGENTS {
+        if self.agents.len() >= super::MAX_KNOWN_AGENTS {
             self.agents.clear();
         }
         self.agents.insert(agent.to_string());
     }
 
     pub(super) async fn mark_delivered(&self, agent: &AgentId, messages: Vec<MessageId>) {
-        if messages.is_empty() || !self.takes_files(agent).await || self.is_handed_letters(agent).await {
+        if messages.is_empty() || !self.takes_files(agent).await || self.is_connected(agent).await {
             return;
         }
         let verb = MarkDelivered { agent: agent.clone(), messages };
@@ -252,14 +250,14 @@ impl Bridge {
         }
     }
 
-    /// Whether an agent gets its messages on a connection. Whoever writes to it by a file makes a directory of its
-    /// name, so a file there is no sign that the agent has the letter.
-    async fn is_handed_letters(&self, agent: &AgentId) -> bool {
-        self.door_of(agent).await.as_deref() == Some(CONNECTED_VIA)
+    /// Whether an agent gets its messages on a connection. A sender that writes to it by a file makes a directory of its name,
+    /// so a file there does not mean that the agent has the message.
+    async fn is_connected(&self, agent: &AgentId) -> bool {
+        self.door_of(agent).await.is_some_and(|via| DoorFacts::of(&via).delivers_on_connections)
     }
 
-    /// Marks letters as read, together: a commit for each file that a busy agent takes out would hold up every mailbox.
-    /// What happens to files in a mailbox whose agent does not use it says nothing of what that agent has read.
+    /// Marks messages as read, together: a commit for each file that a busy agent removes would delay every mailbox. Files of
+    /// agents that get their messages elsewhere say nothing about what those agents have read.
     pub(super) async fn mark_all_read(&self, agent: &AgentId, messages: Vec<MessageId>) {
         if messages.is_empty() || !self.takes_files(agent).await {
             return;
@@ -273,7 +271,7 @@ impl Bridge {
         let asking = caller.clone();
         let asks =
             self.engine.read(move |view| Ok(view.message(&asking, message)?.message.ack_required)).await;
-        // A file has one flag: whoever sets it on a letter that asks for an acknowledgement gives it.
+        // A file has one flag: setting it on a message that asks for an acknowledgement gives it.
         let done = match asks {
             Ok(true) => acks::acknowledge(&self.engine, &caller, message, None).await.map(drop),
             _ => {
@@ -286,23 +284,23 @@ impl Bridge {
         }
     }
 
-    /// Looks at files that are known: whether a peer has set the flag, moved them or taken them away.
-    async fn look_again(&mut self, agent: &str, files: Vec<(String, Option<Print>)>) {
-        let Some(state) = self.boxes.get(agent) else { return };
+    /// Checks known files: whether a peer has set the flag, moved them or removed them.
+    async fn look_again(&mut self, agent: &str, files: Vec<(String, Option<FileVersion>)>) {
+        let Some(state) = self.mailboxes.get(agent) else { return };
         let mailbox = state.mailbox.clone();
         let looked = tokio::task::spawn_blocking(move || {
-            let look = |(file, before): (String, Option<Print>)| match mailbox.print(&file) {
+            let look = |(file, before): (String, Option<FileVersion>)| match mailbox.version(&file) {
                 None => (file, None),
-                Some(print) if Some(print) == before => (file, Some((print, None))),
+                Some(version) if Some(version) == before => (file, Some((version, None))),
                 Some(_) => {
                     let seen = mailbox.message(&file).ok();
-                    (file, seen.map(|(message, print)| (print, Some(message.read))))
+                    (file, seen.map(|(message, version)| (version, Some(message.read))))
                 }
             };
             files.into_iter().map(look).collect::<Vec<_>>()
         });
         let Ok(looked) = looked.await else { return };
-        let Some(state) = self.boxes.get_mut(agent) else { return };
+        let Some(state) = self.mailboxes.get_mut(agent) else { return };
         let mut read = Vec::new();
         for (file, found) in looked {
             let Some(known) = state.known.get_mut(file.as_str()) else { continue };
@@ -310,8 +308,8 @@ impl Bridge {
                 None => {
                     state.gone.entry(Arc::from(file)).or_insert_with(Instant::now);
                 }
-                Some((print, flag)) => {
-                    known.print = Some(print);
+                Some((version, flag)) => {
+                    known.version = Some(version);
                     known.archived = false;
                     state.gone.remove(file.as_str());
                     if flag == Some(true) && !known.read {
@@ -325,13 +323,13 @@ impl Bridge {
         self.mark_all_read(&owner, read).await;
     }
 
-    /// Decides about files that have been gone for a while: archived, or taken away by their recipient.
+    /// Handles files that have been missing for a while: archived, or removed by their recipient.
     pub(super) async fn settle_gone(&mut self, agent: &str) {
-        let Some(state) = self.boxes.get_mut(agent) else { return };
+        let Some(state) = self.mailboxes.get_mut(agent) else { return };
         let due: Vec<Arc<str>> = state
             .gone
             .iter()
-            .filter(|(_, since)| since.elapsed() >= REPLACED)
+            .filter(|(_, since)| since.elapsed() >= REMOVED_AFTER)
             .map(|(file, _)| file.clone())
             .collect();
         if due.is_empty() {
@@ -340,15 +338,15 @@ impl Bridge {
         let (mailbox, files) = (state.mailbox.clone(), due);
         let looked = tokio::task::spawn_blocking(move || {
             let archive = mailbox.archive().ok().flatten();
-            let look = |file: Arc<str>| {
-                let archived = archive.as_ref().is_some_and(|archive| look::exists(archive, &file));
-                let back = mailbox.print(&file).is_some();
+            let check = |file: Arc<str>| {
+                let archived = archive.as_ref().is_some_and(|archive| reader::exists(archive, &file));
+                let back = mailbox.version(&file).is_some();
                 (file, back, archived)
             };
-            files.into_iter().map(look).collect::<Vec<_>>()
+            files.into_iter().map(check).collect::<Vec<_>>()
         });
         let Ok(looked) = looked.await else { return };
-        let Some(state) = self.boxes.get_mut(agent) else { return };
+        let Some(state) = self.mailboxes.get_mut(agent) else { return };
         let mut read = Vec::new();
         for (file, back, archived) in looked {
             state.gone.remove(&file);
@@ -359,7 +357,7 @@ impl Bridge {
                 if let Some(known) = state.known.get_mut(&file) {
                     known.archived = true;
                 }
-            } else if let Some(known) = state.take_out(&file)
+            } else if let Some(known) = state.forget_removed(&file)
                 && !known.read
             {
                 read.push(known.message);
@@ -370,26 +368,26 @@ impl Bridge {
     }
 }
 
-fn look_at(mailbox: &Mailbox, files: Vec<String>, archived: bool) -> Vec<(String, Seen)> {
+fn look_at(mailbox: &Mailbox, files: Vec<String>, archived: bool) -> Vec<(String, ReadFile)> {
     let archive = if archived { mailbox.archive().ok().flatten() } else { None };
     let look = |file: String| {
         let content = match (&archive, archived) {
-            (Some(archive), _) => look::read(archive, &file),
-            (None, true) => Err(Odd::Gone),
-            (None, false) => look::read(&mailbox.directory, &file),
+            (Some(archive), _) => reader::read(archive, &file),
+            (None, true) => Err(SkipReason::Gone),
+            (None, false) => reader::read(&mailbox.directory, &file),
         };
         let seen = match content {
             Ok(content) => match FileMessage::parse(&content.bytes, mailbox.agent(), &file) {
-                Ok(message) => Seen::Message(Box::new(message), content.print),
-                Err(why) => Seen::Odd(why.into(), Some(content.print)),
+                Ok(message) => ReadFile::Message(Box::new(message), content.version),
+                Err(why) => ReadFile::Skipped(why.into(), Some(content.version)),
             },
-            Err(odd) => Seen::Odd(odd, mailbox.print(&file)),
+            Err(reason) => ReadFile::Skipped(reason, mailbox.version(&file)),
         };
         (file, seen)
     };
     files.into_iter().map(look).collect()
 }
 
-fn is_skewed(file: &str, print: &Print) -> bool {
-    FileName::parse(file).is_some_and(|name| (name.stamp.nanos() - print.changed).abs() > SKEW)
+fn is_skewed(file: &str, version: &FileVersion) -> bool {
+    FileName::parse(file).is_some_and(|name| (name.stamp.nanos() - version.changed).abs() > MAX_SKEW)
 }

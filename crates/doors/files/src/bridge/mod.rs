@@ -1,9 +1,9 @@
-//! The bridge: joins a mail directory with a realm, both ways. One task does everything in turn; what it knows can be
-//! found again in the books and the directory, so it may die at any moment and lose nothing.
+//! The bridge: keeps a mail directory and a realm in step, both ways. One task does everything in turn; its state can be
+//! rebuilt from the database and the directory, so it may stop at any time and lose nothing.
 
-mod boxes;
 mod convert;
 mod intake;
+mod mailbox_state;
 mod outlet;
 mod reconcile;
 mod signals;
@@ -19,24 +19,24 @@ use posthaste_engine::nouns::{AgentId, Caller};
 use posthaste_engine::{Engine, Feed, Filter, Start, Step};
 use tokio_util::sync::CancellationToken;
 
-use self::boxes::BoxState;
+use self::mailbox_state::MailboxState;
 use self::watch::{Change, Watch};
 use super::directory::{MailDir, Mailbox};
 use super::errors::FilesError;
 use super::signals::StateDir;
 
-/// How often the directory is looked at for what nobody told of.
+/// How often the directory is scanned for changes that no notification told of.
 const SWEEP_EVERY: Duration = Duration::from_secs(2);
-/// How many sweeps go by names alone before one looks at every file's date.
+/// Every this many sweeps, one compares every file's version and not only names.
 const DEEP_EVERY: u32 = 30;
-/// Events that are dealt with together.
-const STEPS: usize = 256;
-/// Agents that are remembered to be in the address book.
-const MOST_AGENTS: usize = 65_536;
-/// A file that arrived more recently than this is not archived, whatever its name says: its reader has not had a chance.
-const ARRIVED: i128 = 10 * 60 * 1_000_000_000;
+/// Events that are handled together.
+const EVENTS_AT_ONCE: usize = 256;
+/// Agents that are known to be registered.
+const MAX_KNOWN_AGENTS: usize = 65_536;
+/// Files that arrived more recently than this, in nanoseconds, are not archived even if their name is old.
+const MIN_TIME_IN_MAILBOX: i128 = 10 * 60 * 1_000_000_000;
 
-/// What the bridge is told.
+/// Settings of the bridge.
 #[derive(Clone, Debug)]
 pub struct BridgeOptions {
     /// The directory of mailboxes.
@@ -45,7 +45,7 @@ pub struct BridgeOptions {
     pub archive_every: Duration,
     /// Whether other accounts may make mailboxes in it.
     pub shared: bool,
-    /// Agents of other doors that get their mail as files, too.
+    /// Agents of other doors that get their messages as files, too.
     pub agents: Vec<String>,
 }
 
@@ -57,29 +57,29 @@ pub struct Bridge {
     state: Option<StateDir>,
     watch: Watch,
     feed: Feed,
-    boxes: HashMap<String, BoxState>,
-    /// Files that are to be looked at when nothing else is to be done: a large mailbox holds up no other.
+    mailboxes: HashMap<String, MailboxState>,
+    /// Files that are read when nothing else is to be done, so that a large mailbox delays no other.
     backlog: VecDeque<Backlog>,
-    /// Agents that are in the address book.
+    /// Agents that are registered.
     agents: HashSet<String>,
     signals: HashMap<PathBuf, Vec<u8>>,
-    /// Agents of other doors that get their mail as files, too.
+    /// Agents of other doors that get their messages as files, too.
     opted_in: HashSet<String>,
     archive_every: Duration,
-    /// The accounts whose mailboxes count; all if nothing.
+    /// The accounts whose mailboxes are used; all if `None`.
     owners: Option<Vec<u32>>,
-    /// Mailboxes of other accounts, which have been warned of.
+    /// Mailboxes of other accounts that were logged.
     foreign: HashSet<String>,
-    /// Whether the next sweep looks at everything.
+    /// Whether the next sweep compares every file's version.
     deep: bool,
-    /// Whether the office's failure to take letters has been said.
-    trouble: bool,
+    /// Whether it was logged that the engine accepts no messages.
+    is_failing: bool,
 }
 
-/// Warnings of mailboxes of other accounts.
-const FOREIGN: usize = 1_000;
+/// Mailboxes of other accounts that are logged.
+const MAX_FOREIGN_WARNINGS: usize = 1_000;
 
-/// The accounts whose mailboxes count in a directory that is not shared: ours, root's and that of its owner.
+/// The accounts whose mailboxes are used in a directory that is not shared: the process's, root and its owner.
 fn owners_of(mail: &MailDir) -> Result<Vec<u32>, BridgeError> {
     let (about, us) = (mail.about()?, rustix::process::geteuid().as_raw());
     let is_ours = us == 0 || about.st_uid == us || about.st_uid == 0;
@@ -89,7 +89,7 @@ fn owners_of(mail: &MailDir) -> Result<Vec<u32>, BridgeError> {
     Ok(vec![us, 0, about.st_uid])
 }
 
-/// Files of a mailbox, or of its archive, that wait to be looked at.
+/// Files of a mailbox, or of its archive, that wait to be read.
 #[derive(Debug)]
 struct Backlog {
     agent: String,
@@ -112,13 +112,13 @@ pub enum BridgeError {
     /// Watching it.
     #[error("cannot watch the mail directory: {0}")]
     Watch(#[from] notify::Error),
-    /// The books.
+    /// The database.
     #[error(transparent)]
     Engine(#[from] posthaste_engine::EngineError),
 }
 
 impl Bridge {
-    /// Opens the directory, making it if it is not there, and begins to watch it.
+    /// Opens the directory, making it if it does not exist, and begins to watch it.
     ///
     /// # Errors
     /// When it cannot be opened or watched.
@@ -132,15 +132,15 @@ impl Bridge {
         let state_path = state.as_ref().and_then(|_| path.parent());
         let watch = Watch::new(&path, state_path)?;
         let kinds = ["message.sent", "message.read", "message.acked"].map(str::to_owned).to_vec();
-        // From here on; what is older is found by looking at each mailbox.
-        let feed = engine.follow(&Caller::office(), Filter::Kinds(kinds), Start::Now, STEPS).await?;
+        // Older messages are found by reconciling each mailbox.
+        let feed = engine.follow(&Caller::office(), Filter::Kinds(kinds), Start::Now, EVENTS_AT_ONCE).await?;
         Ok(Self {
             engine,
             mail,
             state,
             watch,
             feed,
-            boxes: HashMap::new(),
+            mailboxes: HashMap::new(),
             backlog: VecDeque::new(),
             agents: HashSet::new(),
             signals: HashMap::new(),
@@ -149,31 +149,31 @@ impl Bridge {
             owners,
             foreign: HashSet::new(),
             deep: true,
-            trouble: false,
+            is_failing: false,
         })
     }
 
-    /// Whether an agent's mail goes into its mailbox here: that of agents that came by files, and of those that the operator
-    /// named. A directory under another agent's name is only a way to write to it, since every sender makes one.
+    /// Whether an agent gets its messages as files: agents that came by files, and those that the operator named. For any
+    /// other agent a directory of its name is only a way to write to it, since senders make one.
     async fn takes_files(&self, agent: &AgentId) -> bool {
         self.opted_in.contains(agent.as_str()) || self.door_of(agent).await.as_deref() == Some(convert::VIA)
     }
 
-    /// The door that an agent came by, if it is in the address book.
+    /// The door that an agent came by, if it is registered.
     async fn door_of(&self, agent: &AgentId) -> Option<String> {
         let name = agent.clone();
         let entry = self.engine.read(move |view| view.agent(&Caller::office(), &name)).await;
         entry.ok().map(|entry| entry.via)
     }
 
-    /// Whether a mailbox was made by an account that may make one. Says so once if not.
-    fn counts(&mut self, mailbox: &Mailbox) -> bool {
+    /// Whether a mailbox was made by an account that may make one. Logs once if not.
+    fn is_trusted(&mut self, mailbox: &Mailbox) -> bool {
         let Some(owners) = &self.owners else { return true };
         let Some(owner) = mailbox.owner() else { return false };
         if owners.contains(&owner) {
             return true;
         }
-        if self.foreign.len() < FOREIGN && self.foreign.insert(mailbox.agent().to_owned()) {
+        if self.foreign.len() < MAX_FOREIGN_WARNINGS && self.foreign.insert(mailbox.agent().to_owned()) {
             let mailbox = mailbox.agent();
             tracing::warn!(mailbox, owner, "passed over: another account made it (see --mail-dir-shared)");
         }
@@ -192,10 +192,10 @@ impl Bridge {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                changes = self.watch.next() => self.notice(changes).await,
+                changes = self.watch.next() => self.handle_changes(changes).await,
                 step = self.feed.next() => match step {
-                    Ok(step) => self.gather(step).await,
-                    // The office closes.
+                    Ok(step) => self.handle_events(step).await,
+                    // The engine closes.
                     Err(_) => return,
                 },
                 _ = sweep.tick() => {
@@ -204,7 +204,7 @@ impl Bridge {
                     self.sweep().await;
                 }
                 _ = archive.tick() => self.archive().await,
-                () = std::future::ready(()), if !self.backlog.is_empty() => self.work_off().await,
+                () = std::future::ready(()), if !self.backlog.is_empty() => self.work_on_backlog().await,
             }
             if self.watch.has_missed() {
                 self.deep = true;
@@ -213,10 +213,10 @@ impl Bridge {
         }
     }
 
-    /// Takes what else is ready in the feed along.
-    async fn gather(&mut self, first: Step) {
+    /// Handles an event together with others that are ready.
+    async fn handle_events(&mut self, first: Step) {
         let mut steps = vec![first];
-        while steps.len() < STEPS
+        while steps.len() < EVENTS_AT_ONCE
             && let Some(Ok(step)) = self.feed.next().now_or_never()
         {
             steps.push(step);
@@ -224,7 +224,7 @@ impl Bridge {
         self.follow(steps).await;
     }
 
-    async fn notice(&mut self, changes: HashSet<Change>) {
+    async fn handle_changes(&mut self, changes: HashSet<Change>) {
         let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let mut mailboxes = BTreeSet::new();
         for change in changes {
@@ -239,18 +239,18 @@ impl Bridge {
             }
         }
         for agent in mailboxes {
-            self.meet(&agent).await;
+            self.open_mailbox(&agent).await;
         }
         for (agent, files) in files {
-            if self.boxes.contains_key(&agent) {
-                self.take(&agent, files.into_iter().collect(), false).await;
+            if self.mailboxes.contains_key(&agent) {
+                self.read_files(&agent, files.into_iter().collect(), false).await;
             } else {
-                self.meet(&agent).await;
+                self.open_mailbox(&agent).await;
             }
         }
     }
 
-    /// Says which messages a power cut left undelivered.
+    /// Logs messages that a power cut left undelivered.
     async fn report_orphans(&self) {
         let mail = self.mail.clone();
         let found = tokio::task::spawn_blocking(move || mail.orphans()).await;
@@ -263,20 +263,20 @@ impl Bridge {
         }
     }
 
-    /// Archives for agents that do not do it themselves.
+    /// Archives old messages, for agents that do not do it themselves.
     async fn archive(&mut self) {
-        let agents: Vec<String> = self.boxes.keys().cloned().collect();
+        let agents: Vec<String> = self.mailboxes.keys().cloned().collect();
         for agent in agents {
-            let Some(state) = self.boxes.get(&agent) else { continue };
+            let Some(state) = self.mailboxes.get(&agent) else { continue };
             let mailbox = state.mailbox.clone();
             let moved = tokio::task::spawn_blocking(move || {
                 mailbox.sweep_temps();
-                let now = super::post::now().nanos();
-                mailbox.archive_old(|print| now - print.changed > ARRIVED)
+                let now = super::writer::now().nanos();
+                mailbox.archive_old(|version| now - version.changed > MIN_TIME_IN_MAILBOX)
             });
             match moved.await {
                 Ok(Ok(moved)) => {
-                    let Some(state) = self.boxes.get_mut(&agent) else { continue };
+                    let Some(state) = self.mailboxes.get_mut(&agent) else { continue };
                     for file in &moved {
                         if let Some(known) = state.known.get_mut(file.as_str()) {
                             known.archived = true;

@@ -1,4 +1,4 @@
-//! Bringing a mailbox and the books together from whatever state each is in: at the start, and when changes were missed.
+//! Reconciling a mailbox with the database, whatever state each is in: at the start, and when changes were missed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use posthaste_engine::nouns::{AgentId, Caller, DeliveryState, Message, MessageId};
 use posthaste_wire::files::check_agent;
 
-use super::super::post;
+use super::super::writer;
 use super::Bridge;
-use super::boxes::{BoxState, Known};
 use super::convert;
+use super::mailbox_state::{KnownFile, MailboxState};
 
-/// A directory that changed this shortly before it was looked at may have changed again in the same tick of its clock.
+/// A directory that changed less than this before a scan, in nanoseconds, may have changed again in the same clock tick.
 const TICK: i128 = 50_000_000;
-/// Letters written into a mailbox before the next are read from the books.
-const PAGE: usize = 200;
+/// Messages written into a mailbox before the next are read from the database.
+const MESSAGES_AT_ONCE: usize = 200;
 
 impl Bridge {
-    /// Looks at every mailbox that changed since it was last looked at.
+    /// Scans every mailbox that changed since its last scan.
     pub(super) async fn sweep(&mut self) {
         let deep = std::mem::take(&mut self.deep);
         let mail = self.mail.clone();
@@ -32,34 +32,35 @@ impl Bridge {
         };
         self.sweep_signals(deep).await;
         for agent in &agents {
-            match self.boxes.contains_key(agent) {
-                true => self.look_through(agent, deep).await,
-                false => self.meet(agent).await,
+            match self.mailboxes.contains_key(agent) {
+                true => self.scan(agent, deep).await,
+                false => self.open_mailbox(agent).await,
             }
         }
-        let there: HashSet<&String> = agents.iter().collect();
-        let gone: Vec<String> = self.boxes.keys().filter(|agent| !there.contains(agent)).cloned().collect();
+        let present: HashSet<&String> = agents.iter().collect();
+        let gone: Vec<String> =
+            self.mailboxes.keys().filter(|agent| !present.contains(agent)).cloned().collect();
         for agent in gone {
-            self.part(&agent);
+            self.close_mailbox(&agent);
         }
     }
 
-    /// Takes up a mailbox, if it is one.
-    pub(super) async fn meet(&mut self, agent: &str) {
+    /// Opens a mailbox, if it is one.
+    pub(super) async fn open_mailbox(&mut self, agent: &str) {
         if check_agent(agent).is_err() {
             return;
         }
         let Ok(name) = AgentId::new(agent) else { return };
-        if let Some(state) = self.boxes.get(agent) {
+        if let Some(state) = self.mailboxes.get(agent) {
             if state.mailbox.changed().is_some() {
                 return;
             }
-            self.part(agent);
+            self.close_mailbox(agent);
         }
         let mailbox = match self.mail.mailbox(agent) {
             Ok(Some(mailbox)) if mailbox.changed().is_some() => mailbox,
             Ok(Some(_)) => {
-                // The one that was open is gone; perhaps there is another.
+                // The open directory was removed; there may be another of its name.
                 self.mail.forget(agent);
                 match self.mail.mailbox(agent) {
                     Ok(Some(mailbox)) => mailbox,
@@ -68,37 +69,37 @@ impl Bridge {
             }
             _ => return,
         };
-        if !self.counts(&mailbox) {
+        if !self.is_trusted(&mailbox) {
             self.mail.forget(agent);
             return;
         }
-        // Watched before it is looked at, so that nothing falls between.
+        // Watched before it is read, so that no change is missed in between.
         self.watch.add(&self.mail.path().canonicalize().unwrap_or_default().join(agent));
-        self.enter(&name).await;
-        self.boxes.insert(agent.to_owned(), BoxState::new(name, mailbox));
+        self.register(&name).await;
+        self.mailboxes.insert(agent.to_owned(), MailboxState::new(name, mailbox));
         self.reconcile(agent).await;
     }
 
-    fn part(&mut self, agent: &str) {
-        if self.boxes.remove(agent).is_some() {
+    fn close_mailbox(&mut self, agent: &str) {
+        if self.mailboxes.remove(agent).is_some() {
             self.mail.forget(agent);
             self.watch.remove(&self.mail.path().canonicalize().unwrap_or_default().join(agent));
         }
     }
 
-    /// Looks through a mailbox that is known: by names, or deeply by every file's date as well.
-    async fn look_through(&mut self, agent: &str, deep: bool) {
+    /// Scans an open mailbox: by names, or, if `deep`, by every file's version as well.
+    async fn scan(&mut self, agent: &str, deep: bool) {
         self.settle_gone(agent).await;
-        let Some(state) = self.boxes.get_mut(agent) else { return };
-        let Some(changed) = state.mailbox.changed() else { return self.part(agent) };
+        let Some(state) = self.mailboxes.get_mut(agent) else { return };
+        let Some(changed) = state.mailbox.changed() else { return self.close_mailbox(agent) };
         let again = std::mem::take(&mut state.again);
         let unfinished: Vec<String> = state.unfinished.iter().cloned().collect();
         if !unfinished.is_empty() {
-            self.take(agent, unfinished, false).await;
+            self.read_files(agent, unfinished, false).await;
         }
-        let Some(state) = self.boxes.get_mut(agent) else { return };
+        let Some(state) = self.mailboxes.get_mut(agent) else { return };
         if state.waiting > 0 {
-            // There is a list already that is being worked off.
+            // Files of an earlier scan are still in the backlog.
             state.again |= again || deep;
             return;
         }
@@ -109,12 +110,12 @@ impl Bridge {
         if unchanged && !deep && !again {
             return;
         }
-        let began = post::now().nanos();
+        let began = writer::now().nanos();
         let mailbox = state.mailbox.clone();
         let listed = tokio::task::spawn_blocking(move || (mailbox.names(), mailbox.archived())).await;
         let Ok((Ok(names), archived)) = listed else { return };
         let archived = archived.unwrap_or_default();
-        let Some(state) = self.boxes.get_mut(agent) else { return };
+        let Some(state) = self.mailboxes.get_mut(agent) else { return };
         state.seen = Some((changed, began));
         let here: HashSet<&str> = names.iter().map(String::as_str).collect();
         let missing: Vec<String> = state
@@ -123,38 +124,38 @@ impl Bridge {
             .filter(|(file, known)| !known.archived && !here.contains(file.as_ref()))
             .map(|(file, _)| file.to_string())
             .collect();
-        // What was left in place and is gone need not be remembered.
-        state.left.retain(|file, _| here.contains(file.as_str()));
+        // Skipped files that are gone need not be remembered.
+        state.skipped.retain(|file, _| here.contains(file.as_str()));
         state.refused.retain(|file| here.contains(file.as_str()));
         let wanted = |file: &String| deep || !state.known.contains_key(file.as_str());
         let mut files: Vec<String> = names.iter().filter(|file| wanted(file)).cloned().collect();
         files.extend(missing);
         let kept: Vec<String> =
             archived.into_iter().filter(|file| !state.known.contains_key(file.as_str())).collect();
-        self.take(agent, files, false).await;
-        self.take(agent, kept, true).await;
+        self.read_files(agent, files, false).await;
+        self.read_files(agent, kept, true).await;
         if deep || again {
-            self.project_waiting(agent).await;
+            self.write_undelivered(agent).await;
         }
     }
 
-    /// Brings a mailbox that was just taken up together with the books.
+    /// Reconciles a mailbox that was just opened with the database.
     async fn reconcile(&mut self, agent: &str) {
-        let Some(state) = self.boxes.get(agent) else { return };
+        let Some(state) = self.mailboxes.get(agent) else { return };
         let (owner, mailbox) = (state.agent.clone(), state.mailbox.clone());
-        let began = post::now().nanos();
+        let began = writer::now().nanos();
         let listed = tokio::task::spawn_blocking(move || {
             mailbox.sweep_temps();
             (mailbox.changed(), mailbox.names(), mailbox.archived())
         });
         let Ok((changed, Ok(names), archived)) = listed.await else { return };
         let archived = archived.unwrap_or_default();
-        let places: HashMap<&str, bool> = archived
+        let archived_by_name: HashMap<&str, bool> = archived
             .iter()
             .map(|file| (file.as_str(), true))
             .chain(names.iter().map(|file| (file.as_str(), false)))
             .collect();
-        let mut known: Vec<(String, Known, bool)> = Vec::new();
+        let mut known: Vec<(String, KnownFile, bool)> = Vec::new();
         let mut after = 0;
         loop {
             let name = owner.clone();
@@ -166,13 +167,14 @@ impl Bridge {
             for line in page.items {
                 let file = match line.key.as_deref().and_then(|key| convert::file_of(agent, key)) {
                     Some(file) if line.via == convert::VIA => file.to_owned(),
-                    _ => convert::name(line.at, line.seq, &line.from),
+                    _ => convert::file_name(line.at, line.seq, &line.from),
                 };
-                let Some(archived) = places.get(file.as_str()) else { continue };
+                let Some(archived) = archived_by_name.get(file.as_str()) else { continue };
                 let read = matches!(line.state, DeliveryState::Read | DeliveryState::Acked);
                 let queued = line.state == DeliveryState::Queued;
-                let one = Known { message: line.message, print: None, read: false, archived: *archived };
-                known.push((file, Known { read, ..one }, queued));
+                let one =
+                    KnownFile { message: line.message, version: None, read: false, archived: *archived };
+                known.push((file, KnownFile { read, ..one }, queued));
             }
             match page.next {
                 Some(next) => after = next,
@@ -180,33 +182,33 @@ impl Bridge {
             }
         }
         self.compare(agent, known).await;
-        let Some(state) = self.boxes.get_mut(agent) else { return };
+        let Some(state) = self.mailboxes.get_mut(agent) else { return };
         state.seen = changed.map(|changed| (changed, began));
-        let fresh = |files: Vec<String>, state: &BoxState| -> Vec<String> {
+        let fresh = |files: Vec<String>, state: &MailboxState| -> Vec<String> {
             files.into_iter().filter(|file| !state.known.contains_key(file.as_str())).collect()
         };
         let (new, kept) = (fresh(names, state), fresh(archived, state));
-        self.take(agent, new, false).await;
-        self.take(agent, kept, true).await;
-        self.project_waiting(agent).await;
+        self.read_files(agent, new, false).await;
+        self.read_files(agent, kept, true).await;
+        self.write_undelivered(agent).await;
     }
 
-    /// Compares the flags of files with the books, and sets each where only the other has it.
-    async fn compare(&mut self, agent: &str, known: Vec<(String, Known, bool)>) {
-        let Some(state) = self.boxes.get(agent) else { return };
+    /// Compares the flags of files with the database, and sets each where only the other has it.
+    async fn compare(&mut self, agent: &str, known: Vec<(String, KnownFile, bool)>) {
+        let Some(state) = self.mailboxes.get(agent) else { return };
         let mailbox = state.mailbox.clone();
         let looked = tokio::task::spawn_blocking(move || {
-            let look = |(file, mut known, queued): (String, Known, bool)| {
+            let look = |(file, mut known, queued): (String, KnownFile, bool)| {
                 let mut flagged = known.read;
                 if !known.archived
-                    && let Ok((message, print)) = mailbox.message(&file)
+                    && let Ok((message, version)) = mailbox.message(&file)
                 {
-                    known.print = Some(print);
+                    known.version = Some(version);
                     flagged = message.read;
                     if known.read && !flagged {
-                        // Read while nobody was looking; if it fails the next start tries again.
+                        // Read while the bridge did not run; if this fails, the next start tries again.
                         let _ = mailbox.mark_read(&file);
-                        known.print = mailbox.print(&file);
+                        known.version = mailbox.version(&file);
                         flagged = true;
                     }
                 }
@@ -215,7 +217,7 @@ impl Bridge {
             known.into_iter().map(look).collect::<Vec<_>>()
         });
         let Ok(looked) = looked.await else { return };
-        let Some(state) = self.boxes.get_mut(agent) else { return };
+        let Some(state) = self.mailboxes.get_mut(agent) else { return };
         let owner = state.agent.clone();
         let mut read: Vec<MessageId> = Vec::new();
         let mut delivered = Vec::new();
@@ -227,7 +229,7 @@ impl Bridge {
             if queued {
                 delivered.push(known.message);
             }
-            state.learn(&file, known);
+            state.insert(&file, known);
         }
         for part in delivered.chunks(1_000) {
             self.mark_delivered(&owner, part.to_vec()).await;
@@ -235,9 +237,9 @@ impl Bridge {
         self.mark_all_read(&owner, read).await;
     }
 
-    /// Writes the letters into a mailbox that are kept for its agent and have not been handed over.
-    async fn project_waiting(&mut self, agent: &str) {
-        let Some(state) = self.boxes.get(agent) else { return };
+    /// Writes messages that wait for the mailbox's agent.
+    async fn write_undelivered(&mut self, agent: &str) {
+        let Some(state) = self.mailboxes.get(agent) else { return };
         let owner = state.agent.clone();
         if !self.takes_files(&owner).await {
             return;
@@ -245,13 +247,15 @@ impl Bridge {
         let mut after = 0;
         loop {
             let name = owner.clone();
-            let waiting =
-                self.engine.read(move |view| view.waiting(&Caller::office(), &name, after, PAGE)).await;
+            let waiting = self
+                .engine
+                .read(move |view| view.waiting(&Caller::office(), &name, after, MESSAGES_AT_ONCE))
+                .await;
             let Ok(waiting) = waiting else { return };
             let Some(last) = waiting.items.last() else { return };
             after = last.message.seq;
-            let letters: Vec<Arc<Message>> = waiting.items.into_iter().map(|letter| letter.message).collect();
-            self.project(&owner, letters).await;
+            let messages: Vec<Arc<Message>> = waiting.items.into_iter().map(|one| one.message).collect();
+            self.write_messages(&owner, messages).await;
         }
     }
 }

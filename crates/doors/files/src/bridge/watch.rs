@@ -1,4 +1,4 @@
-//! What changes in the directory, told by the system as it happens. What it does not tell, the sweep finds.
+//! Change notifications of the system for the mail directory. Changes without notification are found by the sweep.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 
-/// Changes that may wait; when there are more, everything is looked through instead.
-const WAITING: usize = 65_536;
+/// Changes that may wait; if there are more, all mailboxes are scanned instead.
+const MAX_PENDING_CHANGES: usize = 65_536;
 
-/// Something changed.
+/// A change in the directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Change {
     /// A file of a mailbox.
@@ -22,13 +22,13 @@ pub(super) enum Change {
         /// The file's name.
         file: String,
     },
-    /// A mailbox came or went.
+    /// A mailbox was made or removed.
     Mailbox(String),
     /// A hook or a nudge.
     Signal(PathBuf),
 }
 
-/// The eyes of the bridge.
+/// The watcher of the mail directory and the files next to it.
 #[derive(Debug)]
 pub(super) struct Watch {
     watcher: RecommendedWatcher,
@@ -40,7 +40,7 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(root: &Path, state: Option<&Path>) -> notify::Result<Self> {
-        let (sender, changes) = mpsc::channel(WAITING);
+        let (sender, changes) = mpsc::channel(MAX_PENDING_CHANGES);
         let missed = Arc::new(AtomicBool::new(false));
         let (lost, root_path, state) = (missed.clone(), root.to_owned(), state.map(Path::to_owned));
         let tell = move |event: notify::Result<Event>| {
@@ -67,7 +67,7 @@ impl Watch {
         Ok(Self { watcher, changes, missed, watched: HashSet::new() })
     }
 
-    /// Watches a mailbox. One that cannot be watched is found by the sweep alone.
+    /// Watches a mailbox. Changes in one that cannot be watched are found by the sweep.
     pub(super) fn add(&mut self, path: &Path) {
         if !self.watched.contains(path) {
             match self.watcher.watch(path, RecursiveMode::NonRecursive) {
@@ -81,7 +81,7 @@ impl Watch {
         }
     }
 
-    /// Watches a directory with all below it, if it is there; true if it was not watched before.
+    /// Watches a directory with all below it, if it exists; true if it was not watched before.
     pub(super) fn add_tree(&mut self, path: &Path) -> bool {
         if self.watched.contains(path) || !path.is_dir() {
             return false;
@@ -92,17 +92,17 @@ impl Watch {
     /// Watches a mailbox no more.
     pub(super) fn remove(&mut self, path: &Path) {
         if self.watched.remove(path) {
-            // It is gone, and the system may have let go of it already.
+            // If the directory was removed, the system has ended the watch already.
             let _ = self.watcher.unwatch(path);
         }
     }
 
-    /// The next change, and those that have come with it.
+    /// The next changes.
     pub(super) async fn next(&mut self) -> HashSet<Change> {
         let mut found = HashSet::new();
         match self.changes.recv().await {
             Some(change) => found.insert(change),
-            // The watcher holds the sender; this is never reached while it lives.
+            // The watcher owns the sender, so this is not reached while it lives.
             None => std::future::pending().await,
         };
         while found.len() < 1_024
@@ -119,7 +119,7 @@ impl Watch {
     }
 }
 
-/// A file that is being written is of interest when it is closed.
+/// Whether an event is of interest; of writing, only the closing of the file is.
 fn matters(kind: &EventKind) -> bool {
     matches!(
         kind,

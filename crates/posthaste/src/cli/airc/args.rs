@@ -1,4 +1,4 @@
-//! `posthaste airc …` as typed.
+//! Arguments of `posthaste airc …`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Sending: a private file, made durable, gets a name that nobody has, and the directory is made durable. Only then is
-//! it acknowledged.
+//! Sending: a temporary file is synced and renamed to an unused name, and the directory is synced. Only then is the
+//! message acknowledged.
 
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
@@ -17,72 +17,72 @@ use serde_json::{Map, Value};
 use super::directory::{MailDir, Mailbox, file_mode, lock, rename_new};
 use super::errors::FilesError;
 
-/// The longest subject and body together; the same as any letter of the office.
-pub const LARGEST: usize = 1 << 20;
-/// A list of names up to this size is looked through for the last stamp; in a larger one the clock is trusted.
-const SMALL_LIST: u64 = 1 << 20;
-/// A stamp of ours that lies further ahead than this is somebody's clock gone wrong and not followed.
-const TRUSTED_AHEAD: i128 = 60_000_000_000;
+/// The longest subject and body together, as for any message of the server.
+pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
+/// In a directory up to this size the last stamp is searched; in a larger one the clock is trusted.
+const MAX_LIST_BYTES_TO_SCAN: u64 = 1 << 20;
+/// A stamp further ahead of the clock than this, in nanoseconds, is ignored: it comes from a wrong clock.
+const MAX_CLOCK_LEAD: i128 = 60_000_000_000;
 
-/// With more batches than this under way the disk has enough to do: there, one file after the other is quicker.
-const EAGER_BATCHES: usize = 4;
+/// With more batches than this in progress the disk is busy, and writing one file after the other is faster.
+const MAX_EAGER_BATCHES: usize = 4;
 
-static COUNT: AtomicU64 = AtomicU64::new(0);
+static TEMP_COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// A message to be written.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// Who sends it.
+    /// The sender.
     pub from: String,
-    /// For whom.
+    /// The recipient.
     pub to: String,
-    /// What it is about.
+    /// The type.
     pub kind: Kind,
-    /// How pressing it is.
+    /// The priority.
     pub urgency: Urgency,
-    /// Its heading.
+    /// The subject.
     pub subject: String,
-    /// What it says.
+    /// The body.
     pub body: String,
-    /// When it was written, if not now. Decimals that are not given are ours to choose.
+    /// When it was written, if not now. Missing decimals are filled in.
     pub at: Option<ParsedStamp>,
-    /// What else to put into the file.
+    /// Further members of the file.
     pub extra: Map<String, Value>,
 }
 
-/// A file that is in its place, but not yet sure to stay there.
+/// A message file that was written.
 #[derive(Debug)]
-pub struct Placed {
+pub struct SentFile {
     /// The mailbox.
     pub mailbox: Arc<Mailbox>,
     /// The file's name.
     pub file: String,
 }
 
-/// A file that is whole, but has only a temporary name.
-struct Fresh {
+/// A complete file that has only a temporary name.
+struct TempFile {
     temp: String,
     handle: std::fs::File,
 }
 
-/// A letter of a batch on its way to its name.
-struct Waiting {
+/// A message of a batch that has only a temporary file.
+struct PendingFile {
     mailbox: Arc<Mailbox>,
-    fresh: Fresh,
+    fresh: TempFile,
     file: String,
 }
 
 impl Draft {
-    /// Refuses what cannot be written.
+    /// Refuses messages that cannot be written.
     ///
     /// # Errors
-    /// For names that are none and for too much text.
+    /// For invalid names and for too much text.
     pub fn check(&self) -> Result<(), FilesError> {
         check_agent(&self.from)?;
         check_agent(&self.to)?;
         let got = self.subject.len() + self.body.len();
-        if got > LARGEST {
-            return Err(FilesError::TooLarge { got, limit: LARGEST });
+        if got > MAX_MESSAGE_BYTES {
+            return Err(FilesError::TooLarge { got, limit: MAX_MESSAGE_BYTES });
         }
         Ok(())
     }
@@ -107,20 +107,20 @@ impl MailDir {
     /// Sends one message; when this returns, it is durable.
     ///
     /// # Errors
-    /// For what cannot be written, and when the system fails; then nothing is in the mailbox.
-    pub fn post(&self, draft: &Draft) -> Result<Placed, FilesError> {
+    /// For messages that cannot be written, and when the system fails; then nothing is in the mailbox.
+    pub fn send(&self, draft: &Draft) -> Result<SentFile, FilesError> {
         draft.check()?;
-        let place = || {
+        let write = || {
             let mailbox = self.mailbox_or_make(&draft.to)?;
-            let file = mailbox.place(draft)?;
-            mailbox.settle()?;
-            Ok(Placed { mailbox, file })
+            let file = mailbox.write_new(draft)?;
+            mailbox.sync_names()?;
+            Ok(SentFile { mailbox, file })
         };
-        match place() {
-            // The directory that we knew is gone; there may be another of its name.
+        match write() {
+            // The open directory was removed; there may be another of its name.
             Err(FilesError::Failed { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => {
                 self.forget(&draft.to);
-                place()
+                write()
             }
             done => done,
         }
@@ -128,23 +128,23 @@ impl MailDir {
 
     /// Sends several messages, each with its own answer; when this returns, those that succeeded are durable. The disk is
     /// set to work on all of them before the first is waited for, and one sync serves each mailbox.
-    pub fn post_all(&self, drafts: &[Draft]) -> Vec<Result<Placed, FilesError>> {
+    pub fn send_all(&self, drafts: &[Draft]) -> Vec<Result<SentFile, FilesError>> {
         if let [draft] = drafts {
-            return vec![self.post(draft)];
+            return vec![self.send(draft)];
         }
         let batches = self.batches.fetch_add(1, Ordering::Relaxed) + 1;
-        let results = self.post_batch(drafts, batches <= EAGER_BATCHES);
+        let results = self.send_batch(drafts, batches <= MAX_EAGER_BATCHES);
         self.batches.fetch_sub(1, Ordering::Relaxed);
         results
     }
 
-    fn post_batch(&self, drafts: &[Draft], eager: bool) -> Vec<Result<Placed, FilesError>> {
-        let mut results: Vec<Result<Placed, FilesError>> = match eager {
+    fn send_batch(&self, drafts: &[Draft], eager: bool) -> Vec<Result<SentFile, FilesError>> {
+        let mut results: Vec<Result<SentFile, FilesError>> = match eager {
             true => {
                 let written: Vec<_> = drafts.iter().map(|draft| self.begin(draft)).collect();
                 written.into_iter().zip(drafts).map(|(waiting, draft)| finish(waiting?, draft)).collect()
             }
-            false => drafts.iter().map(|draft| self.place(draft)).collect(),
+            false => drafts.iter().map(|draft| self.write_unsynced(draft)).collect(),
         };
         let mut settled: Vec<(Arc<Mailbox>, Result<(), String>)> = Vec::new();
         for result in &mut results {
@@ -153,7 +153,7 @@ impl MailDir {
             let outcome = match known {
                 Some((_, outcome)) => outcome.clone(),
                 None => {
-                    let outcome = placed.mailbox.settle().map_err(|error| error.to_string());
+                    let outcome = placed.mailbox.sync_names().map_err(|error| error.to_string());
                     settled.push((placed.mailbox.clone(), outcome.clone()));
                     outcome
                 }
@@ -165,41 +165,41 @@ impl MailDir {
         results
     }
 
-    /// Puts one message of a batch into its place.
-    fn place(&self, draft: &Draft) -> Result<Placed, FilesError> {
+    /// Writes one message of a batch; the directory is synced later.
+    fn write_unsynced(&self, draft: &Draft) -> Result<SentFile, FilesError> {
         draft.check()?;
         let mailbox = self.mailbox_or_make(&draft.to)?;
-        let file = mailbox.place(draft)?;
-        Ok(Placed { mailbox, file })
+        let file = mailbox.write_new(draft)?;
+        Ok(SentFile { mailbox, file })
     }
 
-    /// Writes a message under a temporary name and lets the disk begin with it.
-    fn begin(&self, draft: &Draft) -> Result<Waiting, FilesError> {
+    /// Writes a message under a temporary name and starts its write-back.
+    fn begin(&self, draft: &Draft) -> Result<PendingFile, FilesError> {
         draft.check()?;
         let mailbox = self.mailbox_or_make(&draft.to)?;
-        let (file, text) = mailbox.choose(draft);
+        let (file, text) = mailbox.name_and_text(draft);
         let fresh = mailbox.write(&text)?;
-        // Dropping clean pages is not the point: asking for it starts the writing of dirty ones, all at once instead of
-        // one after the other, so that the first sync finds most of the work done.
+        // This advice starts writing the dirty pages of all files at once instead of one after the other, so that the first
+        // sync finds most of the work done.
         let _ = sys::fadvise(&fresh.handle, 0, None, sys::Advice::DontNeed);
-        Ok(Waiting { mailbox, fresh, file })
+        Ok(PendingFile { mailbox, fresh, file })
     }
 }
 
-/// Makes a letter of a batch durable and gives it its name.
-fn finish(waiting: Waiting, draft: &Draft) -> Result<Placed, FilesError> {
-    let Waiting { mailbox, fresh, file } = waiting;
+/// Syncs a message of a batch and gives it its name.
+fn finish(waiting: PendingFile, draft: &Draft) -> Result<SentFile, FilesError> {
+    let PendingFile { mailbox, fresh, file } = waiting;
     let synced = fresh.handle.sync_all();
     if let Err(error) = synced {
         mailbox.discard(&fresh.temp);
         return Err(FilesError::at(mailbox.path(), error));
     }
     match rename_new((&mailbox.directory, &fresh.temp), (&mailbox.directory, &file)) {
-        Ok(()) => Ok(Placed { mailbox, file }),
+        Ok(()) => Ok(SentFile { mailbox, file }),
         Err(Errno::EXIST) => {
             mailbox.discard(&fresh.temp);
-            let file = mailbox.place(draft)?;
-            Ok(Placed { mailbox, file })
+            let file = mailbox.write_new(draft)?;
+            Ok(SentFile { mailbox, file })
         }
         Err(error) => {
             mailbox.discard(&fresh.temp);
@@ -209,18 +209,18 @@ fn finish(waiting: Waiting, draft: &Draft) -> Result<Placed, FilesError> {
 }
 
 impl Mailbox {
-    /// Puts a message into its place. It is durable once the mailbox is settled.
-    fn place(&self, draft: &Draft) -> Result<String, FilesError> {
+    /// Writes a message under an unused name. It is durable once the mailbox is synced.
+    fn write_new(&self, draft: &Draft) -> Result<String, FilesError> {
         loop {
-            let (file, text) = self.choose(draft);
-            if self.put(&text, &file)? {
+            let (file, text) = self.name_and_text(draft);
+            if self.write_as(&text, &file)? {
                 return Ok(file);
             }
         }
     }
 
-    /// Puts a text under a name unless that is taken. It is durable once the mailbox is settled.
-    pub(super) fn put(&self, text: &str, file: &str) -> Result<bool, FilesError> {
+    /// Writes a text under a name; false if the name is taken. It is durable once the mailbox is synced.
+    pub(super) fn write_as(&self, text: &str, file: &str) -> Result<bool, FilesError> {
         if sys::statat(&self.directory, file, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             return Ok(false);
         }
@@ -241,12 +241,12 @@ impl Mailbox {
         }
     }
 
-    fn choose(&self, draft: &Draft) -> (String, String) {
+    fn name_and_text(&self, draft: &Draft) -> (String, String) {
         let stamp = self.next_stamp(draft.at);
         (FileName::write(stamp, &draft.from), draft.text(stamp))
     }
 
-    /// A stamp after every one that we gave out here.
+    /// A stamp after all that were issued in this mailbox.
     fn next_stamp(&self, wanted: Option<ParsedStamp>) -> Stamp {
         let now = now();
         let mut issued = lock(&self.issued);
@@ -256,8 +256,8 @@ impl Mailbox {
             issued.now = Some(stamp);
             return stamp;
         };
-        // What was said stays; what was left open is filled with the time, so that writers who name the same second do
-        // not queue for the same names. The first half is drawn from, the second is room to count on.
+        // The given digits stay; missing decimals are filled with the current time, so that writers that name the same second
+        // do not compete for the same names. Only the first half of that range is used; the second leaves room to count up.
         let open = 10_i128.pow(u32::from(9 - wanted.decimals.min(9)));
         let fill = now.nanos().rem_euclid((open / 2).max(1));
         let first = Stamp::nearest(wanted.stamp.nanos() + fill);
@@ -270,32 +270,32 @@ impl Mailbox {
         stamp
     }
 
-    /// The last stamp of ours in the mailbox, if looking for it is cheap and its clock can be believed.
+    /// The last stamp in the mailbox, if the directory is small, ignoring stamps of wrong clocks.
     fn last_written(&self, now: Stamp) -> Option<Stamp> {
-        if self.list_bytes() > SMALL_LIST {
+        if self.list_bytes() > MAX_LIST_BYTES_TO_SCAN {
             return None;
         }
-        let ahead = |stamp: &Stamp| stamp.nanos() - now.nanos() < TRUSTED_AHEAD;
+        let ahead = |stamp: &Stamp| stamp.nanos() - now.nanos() < MAX_CLOCK_LEAD;
         let names = self.names().ok()?;
         names.iter().rev().filter_map(|name| FileName::parse(name)).map(|name| name.stamp).find(ahead)
     }
 
-    /// Writes a text into a new file that nobody else knows.
-    fn write(&self, text: &str) -> Result<Fresh, FilesError> {
+    /// Writes a text into a new temporary file.
+    fn write(&self, text: &str) -> Result<TempFile, FilesError> {
         write_temp(&self.directory, text)
             .map_err(|error| FilesError::at(self.path(), error))
-            .map(|(temp, handle)| Fresh { temp, handle })
+            .map(|(temp, handle)| TempFile { temp, handle })
     }
 
     fn discard(&self, temp: &str) {
-        // If even this fails, the sweep of old temporary files finds it later.
+        // If this fails, the file is removed with other old temporary files later.
         let _ = sys::unlinkat(&self.directory, temp, AtFlags::empty());
     }
 }
 
-/// A new file of ours in a directory, written but not synced. On failure nothing is left.
+/// Writes a new temporary file, without a sync. On failure nothing is left.
 pub(super) fn write_temp(directory: &OwnedFd, text: &str) -> std::io::Result<(String, std::fs::File)> {
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let count = TEMP_COUNT.fetch_add(1, Ordering::Relaxed);
     let temp = format!("{TEMP_PREFIX}{}-{count}-{:x}{TEMP_SUFFIX}", std::process::id(), now().nanos());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut handle = std::fs::File::from(sys::openat(directory, &temp, flags, file_mode(directory))?);

@@ -1,5 +1,5 @@
-//! Reading what lies in a mailbox, whatever somebody put there: links are not followed, nothing blocks, nothing large is
-//! swallowed, and one odd file hides no other.
+//! Reading mailboxes, which other programs write to: links are not followed, no read blocks, large files are not read, and
+//! one invalid file hides no other.
 
 use std::os::fd::OwnedFd;
 
@@ -11,12 +11,12 @@ use super::directory::{MailDir, Mailbox};
 use super::errors::FilesError;
 use posthaste_host::safe_open::{self, OpenError};
 
-/// The largest file that is looked into: a letter of the largest size in the most wasteful spelling but one.
-pub(super) const LARGEST_FILE: u64 = 4 << 20;
+/// The largest file that is read: a message of the largest size with most characters escaped.
+pub(super) const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// Which file it was, so that a change can be told.
+/// Identifies a version of a file, so that a change is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Print {
+pub(super) struct FileVersion {
     /// The file's number.
     pub(super) inode: u64,
     /// When its content last changed, in nanoseconds.
@@ -25,10 +25,10 @@ pub(super) struct Print {
     pub(super) size: i64,
 }
 
-/// Why a file is left where it is.
+/// Why a file is not taken as a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Odd {
-    /// It is gone again.
+pub enum SkipReason {
+    /// It no longer exists.
     #[error("it is gone")]
     Gone,
     /// A link.
@@ -40,19 +40,19 @@ pub enum Odd {
     /// Too large to be a message.
     #[error("{0} bytes, which is more than a message may have")]
     TooLarge(u64),
-    /// The system does not let us read it.
+    /// The system does not allow to read it.
     #[error("{0}")]
     Unreadable(String),
-    /// Read, but not a message.
+    /// It was read, but is not a message.
     #[error(transparent)]
     NotAMessage(#[from] NotAMessage),
 }
 
-/// What a file says.
+/// A file's contents.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
-    /// Which file it was.
-    pub(super) print: Print,
+    /// The file's version.
+    pub(super) version: FileVersion,
     /// Its bytes.
     pub(super) bytes: Vec<u8>,
 }
@@ -62,33 +62,33 @@ pub(super) struct Content {
 pub struct Entry {
     /// The file's name.
     pub file: String,
-    /// What it says.
+    /// Its contents.
     pub message: FileMessage,
 }
 
-/// What a look into a mailbox gave.
+/// The contents of a mailbox.
 #[derive(Debug, Default)]
 pub struct Inbox {
     /// The messages, in the order of their names.
     pub entries: Vec<Entry>,
-    /// Files that were passed over, and why.
-    pub odd: Vec<(String, Odd)>,
+    /// Files that are not messages, and why.
+    pub skipped: Vec<(String, SkipReason)>,
 }
 
 impl MailDir {
-    /// Everything in an agent's mailbox; nothing if it has none.
+    /// Everything in an agent's mailbox; empty if it has none.
     ///
     /// # Errors
-    /// For a name that is none, and when the directory cannot be read.
+    /// For an invalid name, and when the directory cannot be read.
     pub fn inbox(&self, agent: &str) -> Result<Inbox, FilesError> {
         let mut inbox = Inbox::default();
         let Some(mailbox) = self.mailbox(agent)? else { return Ok(inbox) };
         for file in mailbox.names()? {
             match mailbox.message(&file) {
                 Ok((message, _)) => inbox.entries.push(Entry { file, message }),
-                // Archived, or taken away, while we were looking.
-                Err(Odd::Gone) => {}
-                Err(odd) => inbox.odd.push((file, odd)),
+                // Archived or removed meanwhile.
+                Err(SkipReason::Gone) => {}
+                Err(reason) => inbox.skipped.push((file, reason)),
             }
         }
         Ok(inbox)
@@ -96,21 +96,22 @@ impl MailDir {
 }
 
 impl MailDir {
-    /// One message of an agent's, in its mailbox or in its archive; nothing if there is none.
+    /// One message of an agent, in its mailbox or in its archive; `None` if there is none.
     ///
     /// # Errors
-    /// For names that are none, and for a file that is no message.
+    /// For invalid names, and for a file that is not a message.
     pub fn look_up(&self, agent: &str, file: &str) -> Result<Option<FileMessage>, FilesError> {
         if !name::is_plain(file) {
             return Err(FilesError::BadFile(file.chars().take(255).collect()));
         }
         let Some(mailbox) = self.mailbox(agent)? else { return Ok(None) };
-        let broken =
-            |odd: Odd| FilesError::at(mailbox.path().join(file), std::io::Error::other(odd.to_string()));
+        let broken = |reason: SkipReason| {
+            FilesError::at(mailbox.path().join(file), std::io::Error::other(reason.to_string()))
+        };
         match mailbox.message(file) {
             Ok((message, _)) => return Ok(Some(message)),
-            Err(Odd::Gone) => {}
-            Err(odd) => return Err(broken(odd)),
+            Err(SkipReason::Gone) => {}
+            Err(reason) => return Err(broken(reason)),
         }
         let Some(archive) = mailbox.archive()? else { return Ok(None) };
         match read(&archive, file) {
@@ -118,36 +119,36 @@ impl MailDir {
                 Ok(message) => Ok(Some(message)),
                 Err(why) => Err(broken(why.into())),
             },
-            Err(Odd::Gone) => Ok(None),
-            Err(odd) => Err(broken(odd)),
+            Err(SkipReason::Gone) => Ok(None),
+            Err(reason) => Err(broken(reason)),
         }
     }
 }
 
 impl Mailbox {
     /// One file of the mailbox, as a message.
-    pub(super) fn message(&self, file: &str) -> Result<(FileMessage, Print), Odd> {
+    pub(super) fn message(&self, file: &str) -> Result<(FileMessage, FileVersion), SkipReason> {
         let content = read(&self.directory, file)?;
-        Ok((FileMessage::parse(&content.bytes, self.agent(), file)?, content.print))
+        Ok((FileMessage::parse(&content.bytes, self.agent(), file)?, content.version))
     }
 
-    /// Which file bears a name now; nothing if none does, or none that is regular.
-    pub(super) fn print(&self, file: &str) -> Option<Print> {
+    /// The version of a file; `None` if there is no regular file of that name.
+    pub(super) fn version(&self, file: &str) -> Option<FileVersion> {
         let about = sys::statat(&self.directory, file, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        FileType::from_raw_mode(about.st_mode).is_file().then(|| print(&about))
+        FileType::from_raw_mode(about.st_mode).is_file().then(|| version(&about))
     }
 }
 
 /// Reads a file of a directory.
-pub(super) fn read(directory: &OwnedFd, file: &str) -> Result<Content, Odd> {
+pub(super) fn read(directory: &OwnedFd, file: &str) -> Result<Content, SkipReason> {
     if !name::is_plain(file) && file != name::FOREIGN_TEMP {
-        return Err(Odd::Unreadable("not a plain name".to_owned()));
+        return Err(SkipReason::Unreadable("not a plain name".to_owned()));
     }
-    let content = safe_open::read_at(directory, file.as_ref(), LARGEST_FILE)?;
-    Ok(Content { print: print(&content.about), bytes: content.bytes })
+    let content = safe_open::read_at(directory, file.as_ref(), MAX_FILE_BYTES)?;
+    Ok(Content { version: version(&content.about), bytes: content.bytes })
 }
 
-impl From<OpenError> for Odd {
+impl From<OpenError> for SkipReason {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Missing => Self::Gone,
@@ -168,8 +169,8 @@ pub(super) fn exists(directory: &OwnedFd, file: &str) -> bool {
         .is_ok_and(|about| FileType::from_raw_mode(about.st_mode).is_file())
 }
 
-pub(super) fn print(about: &sys::Stat) -> Print {
-    Print {
+pub(super) fn version(about: &sys::Stat) -> FileVersion {
+    FileVersion {
         inode: about.st_ino,
         changed: i128::from(about.st_mtime) * 1_000_000_000 + i128::from(about.st_mtime_nsec),
         size: about.st_size,
