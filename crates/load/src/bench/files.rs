@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::BODY;
 use crate::args::BenchArgs;
-use crate::drive::{Line, Server};
+use crate::clients::{Line, Server};
 use crate::runtime;
 use posthaste::cli::exit::{Exit, Failure};
 use posthaste::cli::output::{Output, Style, Table};

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pages::{self, Shelf};
 use crate::args::BenchArgs;
-use crate::drive::{Peer, Process, answered};
+use crate::clients::{Peer, Process, answered};
 use posthaste::cli::exit::Failure;
 use posthaste::cli::output::Output;
 

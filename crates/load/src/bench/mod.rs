@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{BenchArgs, BenchDoor};
-use crate::drive::{Line, Process, Server, Signer};
+use crate::clients::{Line, Process, Server, Signer};
 use crate::runtime;
 use posthaste::cli::exit::Failure;
 use posthaste::cli::output::{Output, Style, Table};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::map::{Figure, micros, talk, turn};
-use crate::drive::Peer;
+use crate::clients::Peer;
 use posthaste::cli::exit::{Exit, Failure};
 
 /// Pages of each kind that are asked for, and how many before they are measured.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{BODY, name};
-use crate::drive::{Line, Server, Signer};
+use crate::clients::{Line, Server, Signer};
 use posthaste::cli::exit::Failure;
 
 /// More than any machine takes in a second; so many are signed beforehand, so that the client's own work is not measured.

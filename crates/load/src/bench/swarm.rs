@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::drive::Line;
+use crate::clients::Line;
 use posthaste::cli::exit::{Exit, Failure};
 
 /// The agents do what the task says, and answer what is no order.

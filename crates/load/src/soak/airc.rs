@@ -13,7 +13,7 @@ use super::ledger::{Outcome, Sitting};
 use super::mark::{Channel, Mark};
 use super::own::LAST_LOOKS;
 use super::phone::{Cut, Phone};
-use crate::drive::Signer;
+use crate::clients::Signer;
 
 struct Agent<'a> {
     field: &'a Field,

@@ -11,10 +11,10 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::chance::Chance;
 use super::field::{Field, tick};
 use super::mark::{Channel, Mark};
-use crate::drive::Peer;
+use crate::clients::Peer;
 use posthaste::cli::exit::Failure;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Follower<'a> {
     field: &'a Field,
@@ -42,10 +42,10 @@ impl Follower<'_> {
     async fn follow(&mut self) -> Result<(), Failure> {
         let field = self.field;
         let url = format!("ws://{}/map?token={}", field.address, field.token);
-        let mut peer = timeout(PATIENCE, Peer::dial(&url)).await??;
+        let mut peer = timeout(ANSWER_TIMEOUT, Peer::dial(&url)).await??;
         let name = field.plan.name(self.me);
         let hello = json!({ "protocolVersion": 1, "participantType": "client", "name": name });
-        timeout(PATIENCE, peer.call("map/connect", &hello)).await??;
+        timeout(ANSWER_TIMEOUT, peer.call("map/connect", &hello)).await??;
         let filter = json!({ "eventTypes": ["message.sent", "mail.turn.added"] });
         let wish = json!({ "filter": filter, "replayFrom": self.last });
         peer.put("map/subscribe", &wish.to_string()).await?;

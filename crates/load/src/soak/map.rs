@@ -12,11 +12,11 @@ use super::chance::Chance;
 use super::field::{Field, tick};
 use super::ledger::{Outcome, Sitting};
 use super::mark::{Channel, Mark};
-use crate::drive::{Peer, answered};
+use crate::clients::{Peer, answered};
 use posthaste::cli::exit::Failure;
 
 /// Longer than anything should take to be answered.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long one who leaves in good order waits for its answers.
 const FAREWELL: Duration = Duration::from_secs(10);
 /// Calls on their way at once.
@@ -96,7 +96,7 @@ pub(super) async fn visit(field: Arc<Field>, me: u32) {
 async fn take_seat(field: &Field, me: u32) -> Result<Seat<'_>, Failure> {
     let agent = field.plan.agent(me);
     let url = format!("ws://{}/map?token={}", field.address, field.tokens[me as usize]);
-    let peer = timeout(PATIENCE, Peer::dial(&url)).await??;
+    let peer = timeout(ANSWER_TIMEOUT, Peer::dial(&url)).await??;
     let (pending, seen, sitting) = (HashMap::new(), HashMap::new(), field.sitting());
     let mut seat = Seat { field, me, peer, pending, sitting, seen };
     seat.call("map/connect", &json!({ "protocolVersion": 1, "participantType": "agent" })).await?;
@@ -260,7 +260,7 @@ impl Seat<'_> {
         let id = self.peer.put(method, &params.to_string()).await?;
         self.peer.flush().await?;
         loop {
-            let text = timeout(PATIENCE, self.peer.frame()).await??;
+            let text = timeout(ANSWER_TIMEOUT, self.peer.frame()).await??;
             if answered(&text) != Some(id) {
                 self.take(&text);
                 continue;

@@ -202,7 +202,7 @@ async fn soak(
         at_rest: base.zip(rest).map(|(base, rest)| [base, rest]),
         most: samples.iter().max_by_key(|sample| sample.sockets).copied(),
         warnings_in_log: warnings,
-        own_bytes: super::drive::Process { id: Some(std::process::id()) }.resident_bytes(),
+        own_bytes: super::clients::Process { id: Some(std::process::id()) }.resident_bytes(),
         finding_count,
         findings,
         kept: None,

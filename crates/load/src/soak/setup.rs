@@ -11,7 +11,7 @@ use super::field::{Field, REALM};
 use super::mcp;
 use super::office::{Office, Place};
 use super::plan::{Door, Plan};
-use crate::drive::{Line, Peer, Signer};
+use crate::clients::{Line, Peer, Signer};
 use posthaste::cli::exit::{Exit, Failure};
 use posthaste_files::MailDir;
 

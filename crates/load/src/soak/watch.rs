@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::drive::Process;
+use crate::clients::Process;
 
 /// What memory may grow by under a steady load, once warm: a constant, and a share of what it was.
 const GROWTH_BYTES: u64 = 24 << 20;

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::args::{BackupArgs, GlobalArgs, OfficeArgs};
 use super::exit::{Exit, Failure};
-use super::in_place::{refuse_to_replace, settle};
 use super::output::Output;
+use super::replace_file::{refuse_to_replace, settle};
 use super::target::Target;
 use super::{interruptible, runtime};
 use crate::config::Config;
@@ -20,7 +20,7 @@ use posthaste_host::units::show_bytes;
 
 /// Writes a backup beside its place, checks it, and puts it there. The server may be running.
 pub(super) fn back_up(global: &GlobalArgs, args: &BackupArgs, output: &Output) -> Result<(), Failure> {
-    let config = Config::load(global, &args.desk.office(), &|name| std::env::var_os(name))?;
+    let config = Config::load(global, &args.realm.office(), &|name| std::env::var_os(name))?;
     let target = Target::of(global)?;
     refuse_to_replace(&args.file, args.force)?;
     let scratch = Scratch::beside(&args.file)?;

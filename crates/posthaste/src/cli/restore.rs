@@ -13,11 +13,11 @@ use serde_json::json;
 
 use super::args::{GlobalArgs, RestoreArgs};
 use super::backup::{Bar, were};
-use super::carried_tokens::Carried;
 use super::exit::{Exit, Failure};
-use super::in_place::{close_to_others, refuse_to_replace, replace, settle, settle_new, with_tail};
+use super::imported_tokens::ImportedTokens;
 use super::interruptible;
 use super::output::Output;
+use super::replace_file::{close_to_others, refuse_to_replace, replace, settle, settle_new, with_tail};
 use crate::config::Config;
 use crate::serve::held;
 use posthaste_host::attachments;
@@ -116,9 +116,9 @@ fn choose(held: &[RealmName], args: &RestoreArgs) -> Result<Vec<Move>, Failure> 
 /// Beside a running server only realms can be made that it does not have: it opens them when it is first asked for them.
 fn refuse_beside_server(data: &Path, moves: &[Move], fault: Fault) -> Result<(), Failure> {
     let there = |realm: &&Move| {
-        let books = database_path(data, &realm.to);
+        let database = database_path(data, &realm.to);
         // A log or a noted position without a database: the server may have the realm open although its file is gone.
-        books.exists() || with_tail(&books, "-wal").exists() || with_tail(&books, ".pos").exists()
+        database.exists() || with_tail(&database, "-wal").exists() || with_tail(&database, ".pos").exists()
     };
     match moves.iter().find(there) {
         None => Ok(()),
@@ -141,7 +141,7 @@ struct Job {
     lock: Option<DirectoryLock>,
 }
 
-type Done = BTreeMap<RealmName, Carried>;
+type Done = BTreeMap<RealmName, ImportedTokens>;
 
 impl Job {
     fn run(self, is_database: bool, watch: Watch<'_>) -> Result<(Done, Keys, Manifest), Failure> {
@@ -191,19 +191,19 @@ impl Job {
     }
 
     /// Checks a database and makes it another history: cursors into the old one must be told apart.
-    fn prepare(&self, path: &Path, realm: &RealmName, watch: Watch<'_>) -> Result<Carried, Failure> {
+    fn prepare(&self, path: &Path, realm: &RealmName, watch: Watch<'_>) -> Result<ImportedTokens, Failure> {
         (watch.step)("checking", 0, 0);
-        let books = open_reader(path)?;
-        backup::check_database(&books, &format!("realm {realm} in {}", self.args.file.display()), watch)?;
-        drop(books);
-        let books = open_writer(path)?;
-        let tokens = Carried::look(&books, self.args.without_tokens)?;
-        books.execute(
+        let database = open_reader(path)?;
+        backup::check_database(&database, &format!("realm {realm} in {}", self.args.file.display()), watch)?;
+        drop(database);
+        let database = open_writer(path)?;
+        let tokens = ImportedTokens::count(&database, self.args.without_tokens)?;
+        database.execute(
             "UPDATE meta SET value = ?1 WHERE key = 'history'",
             [stamp::Stamp::new().id.to_string()],
         )?;
-        books.pragma_update(None, "journal_mode", "delete")?;
-        books.close().map_err(|(_, error)| error)?;
+        database.pragma_update(None, "journal_mode", "delete")?;
+        database.close().map_err(|(_, error)| error)?;
         Ok(tokens)
     }
 

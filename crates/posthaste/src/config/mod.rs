@@ -30,7 +30,7 @@ pub use self::settings::{Config, OfficeArgs};
 pub use self::table::{Definition, definitions, help};
 pub use self::value::{LogLevel, Span};
 
-/// Whether other machines may reach the office, and whether in the clear.
+/// Whether other machines may reach the server, and whether without TLS.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AllowRemote {
@@ -38,15 +38,15 @@ pub enum AllowRemote {
     No,
     /// Other machines, over TLS.
     Tls,
-    /// Other machines, unencrypted: everyone on the way can read tokens and mail.
+    /// Other machines, unencrypted: tokens and mail can be read on the network.
     Plaintext,
 }
 
-/// Whether something is offered that suits one machine better than the world.
+/// Whether a feature is on that suits a server for one machine better than one for others.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Opening {
-    /// Where only this machine can reach the server, and no name or page of others is allowed in.
+    /// If only this machine can reach the server, and no further host or origin is allowed.
     Auto,
     /// Always.
     On,
@@ -72,7 +72,7 @@ impl Opening {
     }
 }
 
-/// From where the settings let callers come. `auto` goes by it.
+/// From where callers can reach the server under these settings. Decides what `auto` means.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reachable {
     /// From this machine alone.
@@ -85,14 +85,14 @@ pub enum Reachable {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolSet {
-    /// Those that most agents need; the others can still be called.
+    /// The tools that most agents need; the others can still be called.
     Core,
     /// All of them.
     #[default]
     Full,
 }
 
-/// A configuration that cannot be used: where it is wrong, and how.
+/// A configuration that cannot be used: where it is wrong, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct ConfigError {
@@ -106,13 +106,13 @@ pub struct Row {
     pub setting: &'static str,
     pub value: Json,
     pub origin: String,
-    /// What `auto` comes to under the other settings, and why.
+    /// What `auto` means under the other settings, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effective: Option<String>,
 }
 
 impl Config {
-    /// What the office does or leaves under these settings.
+    /// The features of a server under these settings.
     pub fn features(&self) -> Features {
         Features {
             auth: self.auth.value,
@@ -125,7 +125,7 @@ impl Config {
         }
     }
 
-    /// How the MCP door works under these settings.
+    /// The options of the MCP door under these settings.
     pub fn mcp_options(&self) -> posthaste_mcp::Options {
         let tools = match self.tools.value {
             ToolSet::Core => posthaste_mcp::ToolSet::Core,
@@ -134,8 +134,8 @@ impl Config {
         posthaste_mcp::Options { tools, trust_local: self.trust_local.value }
     }
 
-    /// What the operator wrote down is reached unless private networks are closed altogether. What callers name is
-    /// reached in private networks only where all callers are on this machine, or where the operator says so.
+    /// Addresses in the operator's files may be private unless `private_networks` is off. Addresses given by callers may be
+    /// private only if all callers are on this machine, or if the operator allows it.
     pub fn reaches(&self) -> Reaches {
         let reach = |open: bool| if open { Reach::Anywhere } else { Reach::Public };
         let private = self.private_networks.value;
@@ -165,7 +165,7 @@ impl Config {
 }
 
 impl Row {
-    /// The value as people read it.
+    /// The value in a table.
     pub fn shown(&self) -> String {
         match &self.value {
             Json::String(text) if self.effective.is_some() => {

@@ -407,9 +407,7 @@ impl Value for RealmName {
 }
 
 fn choice<T: ValueEnum>(text: &str) -> Result<T, String> {
-    T::from_str(text, true).map_err(|_| {
-        format!("`{text}` is not one of {}", names::<T>().join(", "))
-    })
+    T::from_str(text, true).map_err(|_| format!("`{text}` is not one of {}", names::<T>().join(", ")))
 }
 
 fn names<T: ValueEnum>() -> Vec<String> {

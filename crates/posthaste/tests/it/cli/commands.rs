@@ -1,4 +1,4 @@
-//! What the commands do at a running office and on the books themselves.
+//! What the commands do at a running server and on the database itself.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// A token works from the moment it is made, whoever has the books, and not a moment longer than it should.
+/// A token works from the moment it is made until it expires or is revoked, with and without a running server.
 #[tokio::test]
 async fn tokens_are_made_listed_and_revoked_with_and_without_an_office() {
     let dir = TestDir::new();
@@ -57,7 +57,7 @@ async fn an_expired_token_opens_nothing() {
     assert_eq!(office.close(), Some(0));
 }
 
-/// A token of one realm is nobody in another.
+/// A token of one realm is not valid in another.
 #[tokio::test]
 async fn a_token_belongs_to_its_realm() {
     let dir = TestDir::new();
@@ -73,7 +73,7 @@ async fn a_token_belongs_to_its_realm() {
     assert_eq!(office.close(), Some(0));
 }
 
-/// Only those who run the office act for others or make tokens.
+/// Only administrators act for others or make tokens.
 #[tokio::test]
 async fn an_agents_token_speaks_for_that_agent_alone() {
     let dir = TestDir::new();
@@ -111,7 +111,7 @@ async fn a_backup_is_taken_while_the_office_runs_and_restored_when_it_does_not()
         "a file that exists is not replaced unasked"
     );
     office.send("ann", "ann", "after", "2").await.unwrap();
-    assert_eq!(dir.posthaste().args(["restore", file, "--force"]).run().code, 5, "the office is running");
+    assert_eq!(dir.posthaste().args(["restore", file, "--force"]).run().code, 5, "the server is running");
     assert_eq!(office.close(), Some(0));
 
     assert_eq!(
@@ -123,7 +123,7 @@ async fn a_backup_is_taken_while_the_office_runs_and_restored_when_it_does_not()
     assert_eq!(restore.code, 0, "{}", restore.stderr);
     let office = Office::open(dir.path());
     let bodies: Vec<Value> =
-        office.inbox("ann", 0).await.iter().map(|letter| letter["body"].clone()).collect();
+        office.inbox("ann", 0).await.iter().map(|message| message["body"].clone()).collect();
     assert_eq!(bodies, [json!("before")]);
     assert_ne!(
         office.get("/x-posthaste/status").await.1["history"],
@@ -237,7 +237,7 @@ async fn bad_input_is_answered_clearly() {
             -32602,
         ),
         (
-            r#"{"jsonrpc":"2.0","id":1,"method":"x-posthaste/send","params":{"from":"ann","to":["nobody"],"body":""}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"x-posthaste/send","params":{"from":"ann","to":["stranger"],"body":""}}"#,
             -32000,
         ),
         (r#"{"jsonrpc":"2.0","id":1,"method":"x-posthaste/search","params":{"query":"\"open"}}"#, -32602),

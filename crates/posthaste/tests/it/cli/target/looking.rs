@@ -60,7 +60,7 @@ async fn looking_makes_no_realm_and_no_agent() {
         assert!(inbox.stderr.contains("there is no agent waltre; did you mean walter?"), "{}", inbox.stderr);
         assert_eq!(run(&["contacts", "--agent=waltre"]).code, 8);
         // A refused message registers no one; the operator's own inbox is empty and makes no operator.
-        let refused = run(&["send", "--from=newcomer", "--to=nobody", "--body=x"]);
+        let refused = run(&["send", "--from=newcomer", "--to=stranger", "--body=x"]);
         assert_eq!(refused.code, 8, "{round}: {}", refused.stderr);
         run(&["inbox"]).ok();
         let agents = run(&["agents", "--json"]).ok().json();
@@ -84,7 +84,7 @@ fn a_first_message_makes_what_it_needs() {
         posthaste.command.arg(&data);
         posthaste.args(words.iter().copied()).run()
     };
-    let refused = run(&["send", "--from=me", "--to=nobody", "--body=x"]);
+    let refused = run(&["send", "--from=me", "--to=stranger", "--body=x"]);
     assert_eq!((refused.code, data.exists()), (8, false), "{}", refused.stderr);
     run(&["send", "--from=me", "--to=me", "--body=x"]).ok();
     assert_eq!(run(&["inbox", "--agent=me", "--json"]).ok().json()["messages"].as_array().unwrap().len(), 1);

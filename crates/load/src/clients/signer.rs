@@ -4,7 +4,7 @@ use posthaste_engine::stamp;
 use posthaste_wire::signing::{SecretKey, sign_envelope};
 use serde_json::{Value, json};
 
-use super::line::Line;
+use super::connection::Line;
 use posthaste::cli::exit::{Exit, Failure};
 
 /// Someone who signs.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::chance::Chance;
 use super::field::{Field, REALM};
-use crate::drive::{Process, Server};
+use crate::clients::{Process, Server};
 use posthaste::cli::exit::{Exit, Failure};
 
 /// How long it may take to close when it is asked to.

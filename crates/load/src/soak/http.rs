@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::field::Field;
-use crate::drive::Line;
+use crate::clients::Line;
 use posthaste_wire::control;
 
 /// An office that is open and does not answer within this time hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Before an agent dials again.
 const REDIAL: Duration = Duration::from_millis(120);
 
@@ -32,7 +32,7 @@ impl<'a> Phone<'a> {
     pub(super) async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<(u16, Value), Cut> {
         let phase = self.field.phase();
         let mut line = self.dial().await?;
-        match tokio::time::timeout(PATIENCE, line.exchange(method, path, body)).await {
+        match tokio::time::timeout(ANSWER_TIMEOUT, line.exchange(method, path, body)).await {
             Ok(Ok((status, answer))) => {
                 let answer = serde_json::from_slice(answer).unwrap_or(Value::Null);
                 self.line = Some(line);
@@ -42,7 +42,7 @@ impl<'a> Phone<'a> {
             Err(_) => {
                 // Whoever was alive all the time should have answered.
                 if self.field.was_open_since(phase) {
-                    let text = format!("{method} {path} within {} s", PATIENCE.as_secs());
+                    let text = format!("{method} {path} within {} s", ANSWER_TIMEOUT.as_secs());
                     self.field.ledger.find("door: no answer", text);
                 }
                 Err(Cut)
@@ -53,7 +53,7 @@ impl<'a> Phone<'a> {
     /// What stands at a path that does not speak JSON.
     pub(super) async fn text(&mut self, path: &str) -> Result<String, Cut> {
         let mut line = self.dial().await?;
-        match tokio::time::timeout(PATIENCE, line.exchange("GET", path, "")).await {
+        match tokio::time::timeout(ANSWER_TIMEOUT, line.exchange("GET", path, "")).await {
             Ok(Ok((200, text))) => Ok(String::from_utf8_lossy(text).into_owned()),
             _ => Err(Cut),
         }
