@@ -137,31 +137,31 @@ async fn run_until(
     let address = listener.local_addr()?;
 
     let features = config.features();
-    let shared = Host::new(office, realm.clone(), admin, features, stop.clone());
+    let host = Host::new(office, realm.clone(), admin, features, stop.clone());
     if let Some(path) = &config.tls_ca.value {
-        shared.believe(Trust::load(Some(path))?);
+        host.believe(Trust::load(Some(path))?);
     }
     if let Some(path) = &config.jwt_key.value {
-        shared.accept_jwt(JwtKey::read(path)?);
+        host.accept_jwt(JwtKey::read(path)?);
     }
     let mut runtime = None;
     if let Some((swarm, here, _)) = swarm {
         let ways = WaysOut::new(config.tls_ca.value.as_deref(), features.reaches)?;
         let started = Runtime::start(engine.unhurried(), swarm, here, data.clone(), ways, stop.clone()).await;
         let started = Arc::new(started.map_err(anyhow::Error::from)?);
-        shared.set_swarm(started.clone());
+        host.set_swarm(started.clone());
         runtime = Some(started);
     }
-    open_projects(&shared, config).await?;
-    let bridge = open_bridge(config, &shared).await?;
-    let map_door = doors::map_door(&shared);
+    open_projects(&host, config).await?;
+    let bridge = open_bridge(config, &host).await?;
+    let map_door = doors::map_door(&host);
     let options = doors::Options { mcp: config.mcp_options(), runtime };
-    let max_body = shared.office().limits().message_bytes * 2 + BODY_ALLOWANCE;
+    let max_body = host.office().limits().message_bytes * 2 + BODY_ALLOWANCE;
     let layers = LayerOptions { guard: config.guard()?, max_body, body_timeout: BODY_TIMEOUT };
-    let app = wrap(doors::router(&shared, &map_door, options), layers);
-    let janitor = tokio::spawn(maintain(shared.clone()));
+    let app = wrap(doors::router(&host, &map_door, options), layers);
+    let janitor = tokio::spawn(maintain(host.clone()));
     let stale = tokio::spawn(posthaste_map::resolve_all(map_door));
-    let inspector = Inspector::start(shared.clone(), engine);
+    let inspector = Inspector::start(host.clone(), engine);
     inspector.first_look().await;
 
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
@@ -181,7 +181,7 @@ async fn run_until(
     if let Some(bridge) = bridge {
         drop(bridge.await);
     }
-    drop(shared);
+    drop(host);
     guard.close().await;
     drop(fs::remove_file(Whereabouts::path(data)));
     tracing::info!("closed");
@@ -203,11 +203,11 @@ fn read_swarm(config: &Config) -> Result<Option<(Swarm, PathBuf, RealmName)>, Fa
 
 /// The default realm belongs to the work tree that the server was started in, and to the paths of `--project`. Files are read
 /// for callers in those directories only.
-async fn open_projects(shared: &Host, config: &Config) -> Result<(), Failure> {
+async fn open_projects(host: &Host, config: &Config) -> Result<(), Failure> {
     let here = std::env::current_dir().ok();
     let given = projects::given(here.as_deref(), &config.projects.value).map_err(not_given)?;
-    shared.name_trees(projects::Trees::named(here.as_deref(), &given, &config.data.value));
-    shared.claim_given(&given).await.map_err(not_given)
+    host.name_trees(projects::Trees::named(here.as_deref(), &given, &config.data.value));
+    host.claim_given(&given).await.map_err(not_given)
 }
 
 /// A `--project` that cannot be honoured is wrong usage, unless the database failed.
@@ -261,9 +261,9 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
 }
 
 /// Joins the mail directory with the default realm, if there is one.
-async fn open_bridge(config: &Config, shared: &Host) -> Result<Option<JoinHandle<()>>, Failure> {
+async fn open_bridge(config: &Config, host: &Host) -> Result<Option<JoinHandle<()>>, Failure> {
     let Some(mail_dir) = config.mail_dir.value.clone() else { return Ok(None) };
-    let engine = shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
+    let engine = host.office().realm(host.default_realm()).await.map_err(anyhow::Error::from)?;
     let options = BridgeOptions {
         mail_dir: mail_dir.clone(),
         archive_every: config.archive_every.value.duration(),
@@ -272,9 +272,9 @@ async fn open_bridge(config: &Config, shared: &Host) -> Result<Option<JoinHandle
     };
     let bridge = Bridge::open(engine.unhurried(), options).await?;
     if let Some(signals) = StateDir::of(&std::path::absolute(mail_dir)?) {
-        shared.set_mail_signals(Arc::new(signals));
+        host.set_mail_signals(Arc::new(signals));
     }
-    Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))
+    Ok(Some(tokio::spawn(bridge.run(host.stop().clone()))))
 }
 
 /// The failure of a default realm that cannot be opened, with advice.
@@ -288,18 +288,18 @@ fn unusable(error: EngineError, realm: &RealmName) -> Failure {
     Failure::new(Exit::Failed, format!("realm {realm}: {error}{advice}"))
 }
 
-async fn maintain(shared: Host) {
+async fn maintain(host: Host) {
     let mut tidy = tokio::time::interval(TIDY_EVERY);
     let mut carry = tokio::time::interval(CARRY_EVERY);
     loop {
         let work = async {
             tokio::select! {
-                _ = tidy.tick() => shared.office().tidy().await,
-                _ = carry.tick() => shared.office().carry().await,
+                _ = tidy.tick() => host.office().tidy().await,
+                _ = carry.tick() => host.office().carry().await,
             }
         };
         // Cancelled when the server closes: a stuck writer must not delay that.
-        if shared.stop().run_until_cancelled(work).await.is_none() {
+        if host.stop().run_until_cancelled(work).await.is_none() {
             return;
         }
     }

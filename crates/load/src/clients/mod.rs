@@ -1,11 +1,11 @@
-//! Clients that drive an office from outside, and the office they drive: what measuring and soaking have in common.
+//! Clients of a server, and the server process under test; shared by bench and soak.
 
 mod connection;
 mod peer;
 mod server;
 mod signer;
 
-pub(super) use connection::Line;
+pub(super) use connection::{Connection, own_request};
 pub(super) use peer::{Peer, answered};
 pub(super) use server::{Process, Server};
 pub(super) use signer::Signer;

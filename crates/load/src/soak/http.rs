@@ -1,129 +1,153 @@
-//! An HTTP connection of an agent's: dialled when needed, dialled again when it broke.
+//! An agent's HTTP client: connects when needed, and again after the connection broke.
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::field::Field;
-use crate::clients::Line;
-use posthaste_wire::control;
+use super::shared::Shared;
+use crate::clients::{Connection, own_request};
+use posthaste_wire::control::{self, RefusalData};
 
-/// An office that is open and does not answer within this time hangs.
+/// A running server that does not answer within this time hangs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Before an agent dials again.
-const REDIAL: Duration = Duration::from_millis(120);
+/// The pause before a request is repeated.
+const RETRY_AFTER: Duration = Duration::from_millis(120);
 
-/// The connection was lost, or there was none. What was asked may or may not have been done.
+/// There was no connection, or it was lost. The request may or may not have been done.
 #[derive(Debug)]
-pub(super) struct Cut;
+pub(super) struct NoAnswer;
 
-pub(super) struct Phone<'a> {
-    field: &'a Field,
+pub(super) struct HttpClient<'a> {
+    shared: &'a Shared,
     token: String,
-    line: Option<Line>,
+    line: Option<Connection>,
 }
 
-impl<'a> Phone<'a> {
-    pub(super) fn new(field: &'a Field, token: &str) -> Self {
-        Self { field, token: token.to_owned(), line: None }
+impl<'a> HttpClient<'a> {
+    pub(super) fn new(shared: &'a Shared, token: &str) -> Self {
+        Self { shared, token: token.to_owned(), line: None }
     }
 
-    /// One question and its answer.
-    pub(super) async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<(u16, Value), Cut> {
-        let phase = self.field.phase();
-        let mut line = self.dial().await?;
+    /// Sends a request and waits for its answer.
+    pub(super) async fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> Result<(u16, Value), NoAnswer> {
+        let phase = self.shared.phase();
+        let mut line = self.connection().await?;
         match tokio::time::timeout(ANSWER_TIMEOUT, line.exchange(method, path, body)).await {
             Ok(Ok((status, answer))) => {
                 let answer = serde_json::from_slice(answer).unwrap_or(Value::Null);
                 self.line = Some(line);
                 Ok((status, answer))
             }
-            Ok(Err(_)) => Err(Cut),
+            Ok(Err(_)) => Err(NoAnswer),
             Err(_) => {
-                // Whoever was alive all the time should have answered.
-                if self.field.was_open_since(phase) {
+                // A server that ran all the time should have answered.
+                if self.shared.was_open_since(phase) {
                     let text = format!("{method} {path} within {} s", ANSWER_TIMEOUT.as_secs());
-                    self.field.ledger.find("door: no answer", text);
+                    self.shared.ledger.find("door: no answer", text);
                 }
-                Err(Cut)
+                Err(NoAnswer)
             }
         }
     }
 
-    /// What stands at a path that does not speak JSON.
-    pub(super) async fn text(&mut self, path: &str) -> Result<String, Cut> {
-        let mut line = self.dial().await?;
+    /// The text at a path that does not answer JSON.
+    pub(super) async fn text(&mut self, path: &str) -> Result<String, NoAnswer> {
+        let mut line = self.connection().await?;
         match tokio::time::timeout(ANSWER_TIMEOUT, line.exchange("GET", path, "")).await {
             Ok(Ok((200, text))) => Ok(String::from_utf8_lossy(text).into_owned()),
-            _ => Err(Cut),
+            _ => Err(NoAnswer),
         }
     }
 
-    /// Asks until there is an answer. Only for what may be asked twice. Nothing if everybody leaves meanwhile.
-    pub(super) async fn insist(&mut self, method: &str, path: &str, body: &str) -> Result<(u16, Value), Cut> {
+    /// Repeats a request until there is an answer. Only for requests that may be repeated. Fails if agents are to leave.
+    pub(super) async fn ask_until_answered(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> Result<(u16, Value), NoAnswer> {
         loop {
             match self.ask(method, path, body).await {
-                // Busy offices say so and are asked again.
+                // The server is busy.
                 Ok((503, _)) => {}
                 Ok(answer) => return Ok(answer),
-                Err(Cut) => {}
+                Err(NoAnswer) => {}
             }
-            if !self.field.linger(REDIAL).await {
-                return Err(Cut);
+            if !self.shared.linger(RETRY_AFTER).await {
+                return Err(NoAnswer);
             }
         }
     }
 
-    /// One of the office's own methods; what it answers, or why it refuses.
-    pub(super) async fn own(&mut self, method: &str, params: &Value) -> Result<Result<Value, String>, Cut> {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": format!("{}{method}", control::PREFIX), "params": params });
-        let (_, mut answer) = self.ask("POST", control::PATH, &body.to_string()).await?;
+    /// Calls one of posthaste's own methods; its result, or the error as text.
+    pub(super) async fn own<R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<Result<R, String>, NoAnswer> {
+        let Ok(body) = own_request(method, params) else { return Err(NoAnswer) };
+        let (_, mut answer) = self.ask("POST", control::PATH, &body).await?;
         Ok(match answer.get("error") {
             Some(error) => Err(error.to_string()),
-            None => Ok(answer["result"].take()),
+            None => serde_json::from_value(answer["result"].take()).map_err(|error| error.to_string()),
         })
     }
 
     /// The same until there is an answer.
-    pub(super) async fn own_surely(
+    pub(super) async fn own_until_answered<R: DeserializeOwned>(
         &mut self,
         method: &str,
-        params: &Value,
-    ) -> Result<Result<Value, String>, Cut> {
+        params: &impl Serialize,
+    ) -> Result<Result<R, String>, NoAnswer> {
         loop {
             match self.own(method, params).await {
                 Ok(Err(why)) if is_busy(&why) => {}
                 Ok(answer) => return Ok(answer),
-                Err(Cut) => {}
+                Err(NoAnswer) => {}
             }
-            if !self.field.linger(REDIAL).await {
-                return Err(Cut);
+            if !self.shared.linger(RETRY_AFTER).await {
+                return Err(NoAnswer);
             }
         }
     }
 
-    /// Asks and is gone: after half of the question, or without waiting for the answer.
+    /// Sends a request, or half of it, and drops the connection without waiting for the answer.
     pub(super) async fn abandon(
         &mut self,
         method: &str,
         path: &str,
         body: &str,
         whole: bool,
-    ) -> Result<(), Cut> {
-        let line = self.dial().await?;
+    ) -> Result<(), NoAnswer> {
+        let line = self.connection().await?;
         line.abandon(method, path, body, whole).await;
         Ok(())
     }
 
-    async fn dial(&mut self) -> Result<Line, Cut> {
+    async fn connection(&mut self) -> Result<Connection, NoAnswer> {
         match self.line.take() {
             Some(line) => Ok(line),
-            None => Line::to(&self.field.address, Some(&self.token), control::PATH).await.map_err(|_| Cut),
+            None => Connection::to(&self.shared.address, Some(&self.token), control::PATH)
+                .await
+                .map_err(|_| NoAnswer),
         }
     }
 }
 
-/// Whether an error of the server's own methods asks the caller to try again.
+/// Whether an error of posthaste's own methods asks the caller to try again.
 fn is_busy(error: &str) -> bool {
-    serde_json::from_str::<Value>(error).is_ok_and(|error| error["data"]["refusal"] == "busy")
+    serde_json::from_str::<Refused>(error).is_ok_and(|error| error.data.refusal == "busy")
+}
+
+/// An error with the data of a refusal.
+#[derive(Deserialize)]
+struct Refused {
+    data: RefusalData,
 }

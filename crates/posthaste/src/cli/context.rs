@@ -32,7 +32,7 @@ pub(super) fn run(global: &GlobalArgs, command: &ContextCommand, output: &Output
 fn add(global: &GlobalArgs, given: &ContextAddArgs, output: &Output) -> Result<(), Failure> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if given.name.is_empty() || given.name.len() > 64 || !given.name.chars().all(is_plain) {
-        let text = format!("{:?} is not a name for a context: use letters, digits, - _ and .", given.name);
+        let text = format!("{:?} is not a name for a context: use a-z, A-Z, 0-9, - _ and .", given.name);
         return Err(Failure::new(Exit::Usage, text));
     }
     let url = checked(&given.address)?;
@@ -228,9 +228,9 @@ impl ChosenServer {
 }
 
 /// The server that commands use under these flags. Calls no server.
-pub(super) fn chosen_server(global: &GlobalArgs, office: &OfficeArgs) -> Result<ChosenServer, Failure> {
+pub(super) fn chosen_server(global: &GlobalArgs, flags: &OfficeArgs) -> Result<ChosenServer, Failure> {
     let target = Target::of(global)?;
-    let config = Config::load(global, office, &|name| std::env::var_os(name))?;
+    let config = Config::load(global, flags, &|name| std::env::var_os(name))?;
     let running = Whereabouts::live(&config.data.value).map(|running| running.url);
     let (url, named) = match (&target.url, &running) {
         (Some(url), _) => (Some(url.clone()), target.url_from.describe()),

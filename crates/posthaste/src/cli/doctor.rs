@@ -6,11 +6,11 @@ use std::path::Path;
 use posthaste_engine::nouns::{Millis, RealmName};
 use posthaste_engine::store::{VERSION, accept_loss, check_integrity, check_position, open_reader};
 use posthaste_engine::{DirectoryLock, Fault, database_path, list_realms, stamp};
-use serde_json::json;
+use serde::Serialize;
 
 use super::args::{DoctorArgs, GlobalArgs};
 use super::exit::{Exit, Failure};
-use super::output::{Output, Style, Table};
+use super::output::{Output, Style, Table, text_of};
 use crate::config::Config;
 use posthaste_files::MailDir;
 use posthaste_host::keys::AdminKey;
@@ -23,14 +23,20 @@ const CLOCK_SLACK: Millis = 60_000;
 /// Lines of SQLite's check that are shown; a damaged file can have thousands.
 const MAX_PROBLEMS: usize = 10;
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum Verdict {
+    #[serde(rename = "ok")]
     Good,
     Note,
+    #[serde(rename = "problem")]
     Bad,
 }
 
+/// The result of one check, as `--json` prints it.
+#[derive(Serialize)]
 struct Finding {
+    #[serde(rename = "check")]
     what: String,
     verdict: Verdict,
     says: String,
@@ -282,17 +288,8 @@ fn permissions(what: &str, path: &Path, _: u32, _: &str) -> Finding {
 }
 
 fn show(findings: &[Finding], output: &Output) -> Result<(), Failure> {
-    let word = |verdict| match verdict {
-        Verdict::Good => "ok",
-        Verdict::Note => "note",
-        Verdict::Bad => "problem",
-    };
     if output.is_json() {
-        let list: Vec<_> = findings
-            .iter()
-            .map(|finding| json!({ "check": finding.what, "verdict": word(finding.verdict), "says": finding.says }))
-            .collect();
-        return output.json(&list);
+        return output.json(&findings);
     }
     let mut table = Table::new(["CHECK", "VERDICT", "SAYS"]);
     for finding in findings {
@@ -301,7 +298,7 @@ fn show(findings: &[Finding], output: &Output) -> Result<(), Failure> {
             Verdict::Note => Style::Dim,
             Verdict::Bad => Style::Bad,
         };
-        table.row([finding.what.clone(), word(finding.verdict).to_owned(), finding.says.clone()], style);
+        table.row([finding.what.clone(), text_of(finding.verdict), finding.says.clone()], style);
     }
     Ok(output.table(&table)?)
 }

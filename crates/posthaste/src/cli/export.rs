@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
+use posthaste_engine::nouns::RealmName;
 use posthaste_engine::store::{PortableError, count_rows, open_reader, open_writer, read_rows, write_rows};
 use posthaste_engine::{DirectoryLock, Fault, database_path};
-use serde_json::json;
+use serde::Serialize;
 
 use super::args::GlobalArgs;
 use super::args::{ExportArgs, ImportArgs};
@@ -31,6 +32,21 @@ enum Target {
     File { fresh: PathBuf, place: PathBuf },
 }
 
+/// What `export --json` prints.
+#[derive(Serialize)]
+struct Exported<'a> {
+    file: &'a Path,
+    rows: u64,
+}
+
+/// What `import --json` prints.
+#[derive(Serialize)]
+struct Imported<'a> {
+    realm: &'a RealmName,
+    rows: u64,
+    tokens: ImportedTokens,
+}
+
 pub(super) fn export(global: &GlobalArgs, args: &ExportArgs, output: &Output) -> Result<(), Failure> {
     let config = Config::load(global, &args.realm.office(), &|name| std::env::var_os(name))?;
     let target = match args.file == Path::new("-") {
@@ -47,7 +63,7 @@ pub(super) fn export(global: &GlobalArgs, args: &ExportArgs, output: &Output) ->
     };
     match (&target, output.is_json()) {
         (Target::Screen, _) => Ok(()),
-        (Target::File { place, .. }, true) => output.json(&json!({ "file": place, "rows": rows })),
+        (Target::File { place, .. }, true) => output.json(&Exported { file: place, rows }),
         (Target::File { place, .. }, false) => {
             Ok(output.line(&format!("{} ({rows} rows)", place.display()))?)
         }
@@ -159,8 +175,8 @@ impl Counted {
 /// Makes a realm of the lines. The data directory is locked meanwhile; beside a running server only a realm
 /// that it does not have yet can be made, which it opens when it is first asked for it.
 pub(super) fn import(global: &GlobalArgs, args: &ImportArgs, output: &Output) -> Result<(), Failure> {
-    let office = super::args::OfficeArgs { realm: args.realm.clone(), ..Default::default() };
-    let config = Config::load(global, &office, &|name| std::env::var_os(name))?;
+    let flags = super::args::OfficeArgs { realm: args.realm.clone(), ..Default::default() };
+    let config = Config::load(global, &flags, &|name| std::env::var_os(name))?;
     let data = &config.data.value;
     let place = database_path(data, &config.realm.value);
     let (input, bytes): (Box<dyn BufRead + Send>, u64) = match args.file == Path::new("-") {
@@ -198,7 +214,7 @@ pub(super) fn import(global: &GlobalArgs, args: &ImportArgs, output: &Output) ->
     tokens.tell(output);
     let realm = &config.realm.value;
     if output.is_json() {
-        return output.json(&json!({ "realm": realm, "rows": rows, "tokens": tokens.json() }));
+        return output.json(&Imported { realm, rows, tokens });
     }
     Ok(output.line(&format!("realm {realm} is made of {rows} rows"))?)
 }

@@ -3,13 +3,13 @@
 
 use posthaste_engine::stamp;
 use rusqlite::Connection;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::exit::Failure;
 use super::output::Output;
 
 /// Valid tokens in a realm's file.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct ImportedTokens {
     valid: i64,
     admins: i64,
@@ -27,10 +27,6 @@ impl ImportedTokens {
             database.execute("DELETE FROM tokens", [])?;
         }
         Ok(Self { valid, admins, dropped: without })
-    }
-
-    pub(super) fn json(self) -> Value {
-        json!({ "valid": self.valid, "admins": self.admins, "dropped": self.dropped })
     }
 
     /// Reports them on standard error; `--json` has them in the answer.

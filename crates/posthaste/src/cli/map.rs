@@ -63,15 +63,15 @@ async fn serve(config: &Config, target: &Target) -> Result<(), Failure> {
     let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
     let features = config.features();
     let stop = CancellationToken::new();
-    let shared = Host::new(office, realm, admin, features, stop.clone());
+    let host = Host::new(office, realm, admin, features, stop.clone());
     let identity = match &target.token {
         None => Ok(Identity::operator()),
-        Some(token) => shared.identify(&engine, Some(token), "map").await,
+        Some(token) => host.identify(&engine, Some(token), "map").await,
     };
     let served = match identity {
         Ok(identity) => {
             posthaste_map::serve(
-                doors::map_door(&shared),
+                doors::map_door(&host),
                 engine,
                 identity,
                 tokio::io::stdin(),

@@ -101,7 +101,7 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Man { out: Some(dir), .. } => complete::write_pages(dir, output),
         Command::Man { command, out: None } => Ok(output.bytes(&complete::man(command)?)?),
         Command::Version => complete::version(output),
-        Command::Serve(office) => serve::run(&args.global, office, output),
+        Command::Serve(flags) => serve::run(&args.global, flags, output),
         Command::Map(realm) => map::run(&args.global, realm),
         Command::Mcp(given) => mcp::run(&args.global, given),
         Command::Connect(given) => connect::run(&args.global, given, output),

@@ -9,7 +9,7 @@ use anyhow::Context;
 use posthaste_engine::nouns::RealmName;
 use posthaste_engine::store::{open_reader, open_writer};
 use posthaste_engine::{DirectoryLock, Fault, database_path, stamp};
-use serde_json::json;
+use serde::Serialize;
 
 use super::args::{GlobalArgs, RestoreArgs};
 use super::backup::{Bar, were};
@@ -32,13 +32,31 @@ struct Move {
 }
 
 /// What became of the keys of a backup.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 struct Keys {
+    #[serde(rename = "restored")]
     put: Vec<String>,
     /// The data directory has others in their place.
     kept: Vec<String>,
     /// The admin key here is another than the one of the backup.
+    #[serde(rename = "another_admin_key")]
     another_admin: bool,
+}
+
+/// What `--json` prints. `realm` and `tokens` are those of the first realm.
+#[derive(Serialize)]
+struct Restored<'a> {
+    file: &'a Path,
+    realm: Option<&'a str>,
+    realms: Vec<RestoredRealm<'a>>,
+    tokens: Option<ImportedTokens>,
+    keys: &'a Keys,
+}
+
+#[derive(Serialize)]
+struct RestoredRealm<'a> {
+    name: &'a RealmName,
+    tokens: ImportedTokens,
 }
 
 pub(super) fn restore(global: &GlobalArgs, args: &RestoreArgs, output: &Output) -> Result<(), Failure> {
@@ -255,13 +273,13 @@ fn tell(
 ) -> Result<(), Failure> {
     let names: Vec<&str> = done.keys().map(RealmName::as_str).collect();
     if output.is_json() {
-        return output.json(&json!({
-            "file": args.file,
-            "realm": names.first(),
-            "realms": done.iter().map(|(name, tokens)| json!({ "name": name, "tokens": tokens.json() })).collect::<Vec<_>>(),
-            "tokens": done.values().next().map(|tokens| tokens.json()),
-            "keys": { "restored": keys.put, "kept": keys.kept, "another_admin_key": keys.another_admin },
-        }));
+        return output.json(&Restored {
+            file: &args.file,
+            realm: names.first().copied(),
+            realms: done.iter().map(|(name, tokens)| RestoredRealm { name, tokens: *tokens }).collect(),
+            tokens: done.values().next().copied(),
+            keys,
+        });
     }
     for tokens in done.values() {
         tokens.tell(output);

@@ -15,9 +15,9 @@ pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 impl Config {
     /// Reads every setting. Nothing is created and nothing is checked against anything else;
     /// that is the work of [`Config::check`].
-    pub fn load(global: &GlobalArgs, office: &OfficeArgs, env: Env<'_>) -> Result<Self, ConfigError> {
+    pub fn load(global: &GlobalArgs, flags: &OfficeArgs, env: Env<'_>) -> Result<Self, ConfigError> {
         let (data, file) = locate(global, env)?;
-        Self::read(data, office, &Sources { env, file: file.as_ref() })
+        Self::read(data, flags, &Sources { env, file: file.as_ref() })
     }
 
     /// The settings of a file alone, by its text: a seam for tests and fuzz targets.

@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn allow_remote_takes_its_value_only_after_an_equals_sign() {
         let parse = |args: &[&str]| match Args::try_parse_from(args).map(|args| args.command) {
-            Ok(Command::Serve(office)) => office.allow_remote,
+            Ok(Command::Serve(flags)) => flags.allow_remote,
             other => panic!("{other:?}"),
         };
         assert_eq!(parse(&["posthaste", "serve"]), None);

@@ -44,9 +44,9 @@ pub(super) fn run(global: &GlobalArgs, given: &ConnectArgs, output: &Output) -> 
     if let Some(listen) = &given.listen {
         global.url = Some(from_listen(listen));
     }
-    let office = OfficeArgs { realm: given.realm.realm.clone(), ..OfficeArgs::default() };
+    let flags = OfficeArgs { realm: given.realm.realm.clone(), ..OfficeArgs::default() };
     let target = Target::of(&global)?;
-    let config = Config::load(&global, &office, &|name| std::env::var_os(name))?;
+    let config = Config::load(&global, &flags, &|name| std::env::var_os(name))?;
     let file = usual_file(given)?;
     // What is there is read first: a file that cannot be merged changes nothing.
     let before = match &file {
