@@ -14,6 +14,7 @@ use super::tag::{Channel, Tag};
 use crate::clients::Peer;
 use posthaste::cli::exit::Failure;
 
+/// How long an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Follower<'a> {

@@ -108,9 +108,9 @@ struct Reader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReaderSession {
     /// By a cursor that outlives connections and restarts, from the beginning.
-    Lasting,
+    Durable,
     /// Over one connection; messages not yet noted as delivered when the last one broke come again.
-    Number(u64),
+    Numbered(u64),
 }
 
 impl Ledger {

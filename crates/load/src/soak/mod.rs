@@ -154,7 +154,7 @@ async fn soak(
         counters = match tokio::time::timeout(DRAIN_TIMEOUT, audit::compare(&shared, &audited)).await {
             Ok(Ok(counters)) => counters,
             _ => {
-                shared.ledger.find("counters: not stop", "the server did not answer".to_owned());
+                shared.ledger.find("counters: no answer", "the server did not answer".to_owned());
                 Default::default()
             }
         };

@@ -119,7 +119,7 @@ impl TestServer {
 }
 
 /// Kills the server `kills` times within the given time, at random moments. Gives how long each start took.
-pub(super) async fn kills_done(
+pub(super) async fn kill_at_random(
     server: Arc<tokio::sync::Mutex<TestServer>>,
     shared: Arc<Shared>,
     kills: u32,
