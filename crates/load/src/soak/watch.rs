@@ -162,7 +162,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn this_very_process_can_be_looked_at() {
+    fn this_process_can_be_sampled() {
         let sample = Sample::take(Process { id: Some(std::process::id()) }, Instant::now(), 3).unwrap();
         assert!(sample.bytes > 0 && sample.files > 0 && sample.threads > 0 && sample.epoch == 3);
     }

@@ -171,7 +171,7 @@ async fn a_realm_is_restored_beside_a_running_server_under_a_new_name() {
     dir.posthaste().args(["doctor"]).run().ok();
 }
 
-// Keys that are there are kept unless they are to be replaced, and what that means is said.
+// Existing keys are kept unless --force is given, and the consequences are reported.
 #[tokio::test]
 async fn keys_that_are_there_are_kept_unless_forced() {
     let (dir, target) = (TestDir::new(), TestDir::new());
@@ -195,7 +195,7 @@ async fn keys_that_are_there_are_kept_unless_forced() {
 
 // A running server hands a backup out to its operator alone; keys are never in it.
 #[tokio::test]
-async fn a_server_hands_out_its_backup() {
+async fn a_server_sends_its_backup() {
     let (dir, here, target) = (TestDir::new(), TestDir::new(), TestDir::new());
     let office = filled(&dir).await;
     let made = office.call("token.create", json!({ "role": "agent", "name": "eve" })).await.unwrap();
@@ -219,7 +219,7 @@ async fn a_server_hands_out_its_backup() {
 
 // F36: an admin key that cannot be used is named, by every command and by doctor.
 #[tokio::test]
-async fn an_empty_admin_key_is_named() {
+async fn an_empty_admin_key_is_reported() {
     let dir = TestDir::new();
     assert_eq!(Office::open(dir.path()).close(), Some(0));
     let key = dir.write("admin.token", "");

@@ -249,7 +249,7 @@ fn where_the_data_directory_and_the_file_come_from() {
 }
 
 #[test]
-fn a_file_that_is_wrong_is_said_to_be() {
+fn errors_in_the_file_are_reported() {
     let table = [
         ("lisen = 'x'", "unknown key `lisen`; did you mean `listen`?"),
         ("log-level = 'x'", "unknown key `log-level`; did you mean `log_level`?"),
@@ -297,7 +297,7 @@ fn a_named_file_must_exist() {
 }
 
 #[test]
-fn doors_to_other_machines() {
+fn listening_for_other_machines_needs_a_setting() {
     let tls = ["--tls-cert", "c", "--tls-key", "k"];
     let table: [(&[&str], bool, Option<&str>); 13] = [
         (&["--listen", "127.0.0.1:0"], false, None),

@@ -24,7 +24,7 @@ fn a_message_to_an_unknown_agent_is_refused() {
 
 /// Every command, first on the database and then at a server.
 #[tokio::test]
-async fn mail_goes_round_with_and_without_an_office() {
+async fn mail_commands_work_with_and_without_a_server() {
     let dir = TestDir::new();
     run(&dir, &["send", "--from=bob", "--to=bob", "--body=to myself"]).ok();
     let mut office = None;
@@ -114,7 +114,7 @@ async fn mail_goes_round_with_and_without_an_office() {
 
 /// A server is found by its address and accepts its tokens.
 #[tokio::test]
-async fn an_office_is_found_by_address_and_token() {
+async fn a_server_is_used_by_address_and_token() {
     let (dir, elsewhere) = (TestDir::new(), TestDir::new());
     let office = Office::open(dir.path());
     office.register("ann").await;
@@ -143,7 +143,7 @@ async fn an_office_is_found_by_address_and_token() {
 }
 
 #[tokio::test]
-async fn watching_shows_what_comes() {
+async fn watch_prints_messages_as_they_arrive() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     office.register("ann").await;
@@ -171,7 +171,7 @@ async fn watching_shows_what_comes() {
 }
 
 #[test]
-fn what_to_say_comes_from_a_file_standard_input_or_an_editor() {
+fn texts_come_from_a_file_standard_input_or_an_editor() {
     let dir = TestDir::new();
     run(&dir, &["send", "--from=ann", "--to=ann", "--body=first"]).ok();
     let file = dir.write("text", "from a file\n");

@@ -106,7 +106,7 @@ fn inbox(name: &str) -> Value {
 // F17: the second `posthaste mcp` on a data directory died. They share the first one's server, and when it ends, or is
 // killed, another starts one; its client goes on with the session and the agent it had.
 #[test]
-fn any_number_share_a_data_directory_and_outlive_each_other() {
+fn several_processes_share_a_data_directory_and_take_over() {
     let (data, work) = (TestDir::new(), TestDir::new());
     let directory = |name: &str| {
         let path = work.path().join(name);
@@ -165,7 +165,7 @@ fn a_server_by_itself_comes_first() {
 
 // F17: started at the same moment, one of them has the server.
 #[test]
-fn many_that_start_at_once_find_each_other() {
+fn simultaneous_starts_share_one_server() {
     let (data, work) = (TestDir::new(), TestDir::new());
     let mut all: Vec<Stdio> = (0..4).map(|_| Stdio::on(&data, work.path())).collect();
     for stdio in &mut all {
