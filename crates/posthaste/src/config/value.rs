@@ -58,6 +58,9 @@ pub struct Accepts {
     minimum: Option<u32>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     examples: &'static [&'static str],
+    /// The type in words, for a table.
+    #[serde(skip)]
+    words: &'static str,
 }
 
 /// One type, or several.
@@ -77,12 +80,12 @@ enum Choice {
 }
 
 impl Accepts {
-    fn of(kind: &'static str) -> Self {
-        Self { kinds: Kinds::One(kind), choices: None, items: None, minimum: None, examples: &[] }
+    fn of(kind: &'static str, words: &'static str) -> Self {
+        Self { kinds: Kinds::One(kind), choices: None, items: None, minimum: None, examples: &[], words }
     }
 
     fn text() -> Self {
-        Self::of("string")
+        Self::of("string", "text")
     }
 
     fn like(examples: &'static [&'static str]) -> Self {
@@ -95,22 +98,14 @@ impl Accepts {
 
     /// In words, for a table.
     pub(super) fn in_words(&self) -> String {
-        match (&self.choices, &self.items, self.kinds) {
-            (Some(choices), ..) => choices
-                .iter()
-                .filter_map(|choice| match choice {
-                    Choice::Name(name) => Some(format!("`{name}`")),
-                    Choice::Switch(_) => None,
-                })
-                .collect::<Vec<_>>()
-                .join(", "),
-            (None, Some(_), _) => "list".to_owned(),
-            (None, None, Kinds::One("boolean")) => "true or false".to_owned(),
-            (None, None, Kinds::One("integer")) => "number".to_owned(),
-            _ => match self.examples.first() {
-                Some(example) => format!("like `{example}`"),
-                None => "text".to_owned(),
-            },
+        let name = |choice: &Choice| match choice {
+            Choice::Name(name) => Some(format!("`{name}`")),
+            Choice::Switch(_) => None,
+        };
+        match (&self.choices, self.examples.first()) {
+            (Some(choices), _) => choices.iter().filter_map(name).collect::<Vec<_>>().join(", "),
+            (None, Some(example)) => format!("like `{example}`"),
+            (None, None) => self.words.to_owned(),
         }
     }
 }
@@ -133,7 +128,7 @@ impl Value for bool {
     }
 
     fn accepts() -> Accepts {
-        Accepts::of("boolean")
+        Accepts::of("boolean", "true or false")
     }
 }
 
@@ -152,7 +147,7 @@ impl Value for usize {
     }
 
     fn accepts() -> Accepts {
-        Accepts { minimum: Some(0), ..Accepts::of("integer") }
+        Accepts { minimum: Some(0), ..Accepts::of("integer", "number") }
     }
 }
 
@@ -195,7 +190,7 @@ impl Value for PathBuf {
     }
 
     fn accepts() -> Accepts {
-        Accepts::like(&["path/to/it"])
+        Accepts::of("string", "path")
     }
 }
 
@@ -240,7 +235,7 @@ impl Value for Vec<String> {
     }
 
     fn accepts() -> Accepts {
-        Accepts { items: Some(Box::new(Accepts::text())), ..Accepts::of("array") }
+        Accepts { items: Some(Box::new(Accepts::text())), ..Accepts::of("array", "list") }
     }
 }
 
