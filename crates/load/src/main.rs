@@ -2,7 +2,7 @@
 
 mod args;
 mod bench;
-mod drive;
+mod clients;
 mod program;
 mod soak;
 

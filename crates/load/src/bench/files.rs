@@ -1,5 +1,5 @@
 //! `posthaste bench --files`: durable files per second beside the barest loop that makes one, and the way from a file
-//! through the office to a file.
+//! through the server to a file.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,27 +8,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use posthaste_wire::control::{EventsParams, EventsResult, PageSize, RegisterParams, Seq};
 use posthaste_wire::files::{Kind, Urgency};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
-use super::BODY;
+use super::{BODY, message};
 use crate::args::BenchArgs;
-use crate::drive::{Line, Server};
+use crate::clients::{Connection, Server};
 use crate::runtime;
 use posthaste::cli::exit::{Exit, Failure};
 use posthaste::cli::output::{Output, Style, Table};
 use posthaste_files::{Draft, MailDir};
 use posthaste_host::units::show_span;
 
-/// Each way is measured in turns, so that whatever else the machine does falls on all alike.
-const TURNS: u32 = 4;
+/// Each way is measured in turns, so that other load on the machine affects all alike.
+const ROUNDS_PER_WAY: u32 = 4;
 /// Messages of a batch.
 const BATCH: usize = 64;
-/// Round trips through the office.
+/// Round trips through the server.
 const TRIPS: usize = 200;
 
-/// So many writers at once into one mailbox.
+/// The figures of a number of writers into one mailbox.
 #[derive(Serialize)]
 struct Round {
     writers: u32,
@@ -42,11 +43,11 @@ struct Round {
     batched_ratio: f64,
 }
 
-/// From a file that a peer drops, through the office and an agent that answers there, to the answer's file.
+/// From a file that a peer drops, through the server and an agent that answers there, to the answer's file.
 #[derive(Serialize)]
 struct Trip {
     count: usize,
-    /// Until an agent at the office has the letter.
+    /// Until an agent at the server has the message.
     in_p50_us: u64,
     in_p99_us: u64,
     /// From its answer until the answer's file is there.
@@ -55,6 +56,13 @@ struct Trip {
     /// Both.
     p50_us: u64,
     p99_us: u64,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    files: &'a [Round],
+    trip: &'a Trip,
 }
 
 pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
@@ -86,10 +94,10 @@ enum Way {
 fn round(directory: &Path, writers: u32, lasts: Duration) -> Result<Round, Failure> {
     let ways = [Way::Bare, Way::Sent, Way::Batched];
     let mut counts = [0_f64; 3];
-    for turn in 0..TURNS {
+    for turn in 0..ROUNDS_PER_WAY {
         for (way, count) in ways.into_iter().zip(&mut counts) {
             let place = directory.join(format!("{writers}-{turn}-{}", way as u8));
-            *count += write_for(&place, writers, way, lasts / TURNS)? / f64::from(TURNS);
+            *count += write_for(&place, writers, way, lasts / ROUNDS_PER_WAY)? / f64::from(ROUNDS_PER_WAY);
             // An emptied directory is not the next one's burden.
             fs::remove_dir_all(&place)?;
         }
@@ -105,7 +113,7 @@ fn round(directory: &Path, writers: u32, lasts: Duration) -> Result<Round, Failu
     })
 }
 
-/// Files per second that so many threads make durable in one mailbox.
+/// Files per second that `writers` threads make durable in one mailbox.
 fn write_for(place: &Path, writers: u32, way: Way, lasts: Duration) -> Result<f64, Failure> {
     let mail = Arc::new(MailDir::open_or_make(place)?);
     // The mailbox is there before the clock runs, and the text is what a send writes.
@@ -174,20 +182,21 @@ async fn trips(directory: &Path) -> Result<Trip, Failure> {
     mail.mailbox_or_make("asker")?;
     let flag = mail_dir.to_string_lossy().into_owned();
     let server = Server::start(&directory.join("office"), &["--mail-dir", &flag])?;
-    let mut line = Line::connect(&server.address, &server.token).await?;
-    line.call("register", &json!({ "id": "answerer" })).await?;
+    let mut line = Connection::connect(&server.address, &server.token).await?;
+    let entry = RegisterParams { id: Some("answerer".to_owned()), ..RegisterParams::default() };
+    line.call("register", &entry).await?;
     let mut question = draft(0);
     (question.from, question.to) = ("asker".to_owned(), "answerer".to_owned());
     // Once round without counting: mailboxes are made and watched, agents entered.
     mail.send(&question)?;
-    let mut cursor = wait_for_letter(&mut line, json!(0)).await?;
+    let mut cursor = wait_for_message(&mut line, 0).await?;
     let (mut inward, mut outward, mut both) = (Vec::new(), Vec::new(), Vec::new());
     for n in 0..TRIPS {
         let started = Instant::now();
         mail.send(&question)?;
-        cursor = wait_for_letter(&mut line, cursor).await?;
+        cursor = wait_for_message(&mut line, cursor).await?;
         let arrived = started.elapsed();
-        let answer = json!({ "from": "answerer", "to": ["asker"], "subject": n.to_string(), "body": BODY });
+        let answer = message("answerer".to_owned(), "asker".to_owned(), &n.to_string())?;
         let asked = Instant::now();
         line.call("send", &answer).await?;
         while count(&mail_dir.join("asker"))? <= n {
@@ -213,14 +222,21 @@ async fn trips(directory: &Path) -> Result<Trip, Failure> {
     })
 }
 
-/// Waits until a letter from the directory is in the history; the place after it.
-async fn wait_for_letter(line: &mut Line, mut cursor: Value) -> Result<Value, Failure> {
+/// Waits until a message from the mail directory is in the event log after `after`; returns its position.
+async fn wait_for_message(line: &mut Connection, mut after: Seq) -> Result<Seq, Failure> {
     loop {
-        let params = json!({ "after": cursor, "kinds": ["message.sent"], "agents": ["asker"], "wait": 5_000, "limit": 1 });
-        let answer = line.ask("events", &params).await?;
-        cursor = answer["cursor"].clone();
-        if answer["events"][0]["actor"] == "asker" {
-            return Ok(cursor);
+        let params = EventsParams {
+            after: Some(after),
+            kinds: vec!["message.sent".to_owned()],
+            agents: vec!["asker".to_owned()],
+            wait: 5_000,
+            limit: PageSize(1),
+            ..EventsParams::default()
+        };
+        let page: EventsResult = line.ask("events", &params).await?;
+        after = page.cursor;
+        if page.events.first().is_some_and(|event| event.actor == "asker") {
+            return Ok(after);
         }
     }
 }
@@ -236,7 +252,7 @@ fn micros(span: Duration) -> u64 {
 
 fn show(rounds: &[Round], trip: &Trip, output: &Output) -> Result<(), Failure> {
     if output.is_json() {
-        return output.json(&json!({ "files": rounds, "trip": trip }));
+        return output.json(&Report { files: rounds, trip });
     }
     let mut table = Table::new(["WRITERS", "BARE LOOP/S", "FILES/S", "SHARE", "BATCHED/S", "SHARE"]);
     for round in rounds {
@@ -253,7 +269,7 @@ fn show(rounds: &[Round], trip: &Trip, output: &Output) -> Result<(), Failure> {
     output.table(&table)?;
     let span = |micros: u64| show_span(Duration::from_micros(micros));
     let text = format!(
-        "\nFrom a file through the office to a file, {} times: half within {}, all but one in a hundred within {}\n\
+        "\nFrom a file through the server to a file, {} times: half within {}, all but one in a hundred within {}\n\
          (in: {} and {}; out: {} and {}).",
         trip.count,
         span(trip.p50_us),

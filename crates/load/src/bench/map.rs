@@ -1,5 +1,5 @@
-//! Measuring a MAP server over WebSocket, this office or another: the scenarios of the published load generator with a
-//! driver that is not the limit itself.
+//! Measures a MAP server over WebSocket, posthaste or another: the scenarios of the published load generator with a faster
+//! client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::pages::{self, Shelf};
+use super::pages::{self, Filled};
 use crate::args::BenchArgs;
-use crate::drive::{Peer, Process, answered};
+use crate::clients::{Peer, Process, answered};
 use posthaste::cli::exit::Failure;
 use posthaste::cli::output::Output;
 
 /// How long a scenario runs before it is measured.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Connections opened at a time.
-const OPENING: usize = 64;
+const OPEN_AT_ONCE: usize = 64;
 
-/// What one scenario came to.
+/// The figures of one scenario.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Figure {
     pub(super) name: String,
@@ -86,17 +86,17 @@ pub(super) async fn measure(
                 }
             }
             "list" => {
-                let mut shelves = Vec::new();
+                let mut filled = Vec::new();
                 for (url, &turns) in homes.iter().zip(&args.turns) {
-                    let (shelf, figure) = Shelf::fill(url, turns).await?;
-                    shelves.push(shelf);
+                    let (one, figure) = Filled::fill(url, turns).await?;
+                    filled.push(one);
                     note(figure)?;
                 }
-                for figure in pages::measure(&mut shelves).await? {
+                for figure in pages::measure(&mut filled).await? {
                     note(figure)?;
                 }
             }
-            // Apart: whoever comes second gets memory that the first had.
+            // Apart from the other: a second measurement would reuse memory of the first.
             "idle" => note(bench.idle("client", args.idle as usize).await?)?,
             _ => note(bench.idle("agent", args.idle as usize).await?)?,
         }
@@ -162,8 +162,8 @@ impl Bench<'_> {
     /// Turns that are durable when they are answered.
     async fn turn(&self, in_flight: usize) -> Result<Figure, Failure> {
         let mut peer = Peer::open(self.url, "agent", "bench").await?;
-        let talk = talk(&mut peer).await?;
-        let params = turn(&talk, &"y".repeat(200)).to_string();
+        let conversation = new_conversation(&mut peer).await?;
+        let params = turn(&conversation, &"y".repeat(200)).to_string();
         let run = self.pump(&mut peer, in_flight, "mail/turn", &params).await?;
         Ok(run.figure(format!("turn, {in_flight} in flight"), None, self.process))
     }
@@ -171,9 +171,8 @@ impl Bench<'_> {
     /// One event to many subscribers.
     async fn fan_out(&self, subscribers: usize, in_flight: usize) -> Result<Figure, Failure> {
         let mut peer = Peer::open(self.url, "agent", "bench").await?;
-        let talk = talk(&mut peer).await?;
-        let filter =
-            json!({ "filter": { "eventTypes": ["mail.turn.added"], "mail": { "conversationId": talk } } });
+        let conversation = new_conversation(&mut peer).await?;
+        let filter = json!({ "filter": { "eventTypes": ["mail.turn.added"], "mail": { "conversationId": conversation } } });
         let mut listening = JoinSet::new();
         let (got, stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
         for mut subscriber in self.open_many(subscribers, "client").await? {
@@ -191,7 +190,7 @@ impl Bench<'_> {
                 received
             });
         }
-        let params = turn(&talk, "news").to_string();
+        let params = turn(&conversation, "news").to_string();
         let started = (Instant::now(), self.clocks());
         let run = self.pump_for(&mut peer, in_flight, "mail/turn", &params, self.lasts).await?;
         let patience = Instant::now() + Duration::from_secs(10);
@@ -238,7 +237,7 @@ impl Bench<'_> {
         let mut peers = Vec::with_capacity(count);
         while peers.len() < count {
             let mut opening = JoinSet::new();
-            for n in peers.len()..count.min(peers.len() + OPENING) {
+            for n in peers.len()..count.min(peers.len() + OPEN_AT_ONCE) {
                 let url = self.url.to_owned();
                 opening.spawn(async move { Peer::open(&url, kind, &format!("bench-{n}")).await });
             }
@@ -352,13 +351,13 @@ fn percentile(sorted: &[u64], share: f64) -> Option<u64> {
     sorted.get((sorted.len() as f64 * share) as usize).copied()
 }
 
-pub(super) async fn talk(peer: &mut Peer) -> Result<String, Failure> {
+pub(super) async fn new_conversation(peer: &mut Peer) -> Result<String, Failure> {
     let made = peer.call("mail/create", &json!({ "subject": "bench" })).await?;
     Ok(made["conversation"]["id"].as_str().unwrap_or_default().to_owned())
 }
 
-pub(super) fn turn(talk: &str, text: &str) -> Value {
-    json!({ "conversationId": talk, "contentType": "text", "content": { "text": text } })
+pub(super) fn turn(conversation: &str, text: &str) -> Value {
+    json!({ "conversationId": conversation, "contentType": "text", "content": { "text": text } })
 }
 
 pub(super) fn micros(span: Duration) -> u64 {

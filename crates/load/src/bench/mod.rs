@@ -9,21 +9,23 @@ mod swarm;
 
 use std::time::{Duration, Instant};
 
+use posthaste_wire::control::{RegisterParams, SendParams, TokenCreateParams, TokenCreateResult, TokenRole};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::to_raw_value;
 
 use crate::args::{BenchArgs, BenchDoor};
-use crate::drive::{Line, Process, Server, Signer};
+use crate::clients::{Connection, Process, Server, Signer};
 use crate::runtime;
 use posthaste::cli::exit::Failure;
 use posthaste::cli::output::{Output, Style, Table};
 use posthaste_host::units::{show_bytes, show_span};
 
-/// The body of every letter: about what an agent writes.
+/// The body of every message: about what an agent writes.
 const BODY: &str = "The migration is done and the tests pass on both branches. Two files are left for you: the parser \
                     and its golden samples. Please look at the open question in the thread before you merge.";
 
-/// One round: so many requests in flight until the time is up.
+/// One round: a number of requests in flight until the time is up.
 #[derive(Serialize)]
 struct Round {
     door: &'static str,
@@ -37,7 +39,7 @@ struct Round {
     /// Of this program, which asks: the same cores paid for it, too.
     client_cpu_us_per_message: Option<f64>,
     server_bytes: Option<u64>,
-    /// A loop that writes the same rows in transactions of `in_flight` letters, without any server; absent for tasks.
+    /// A loop that writes the same rows in transactions of `in_flight` messages, without any server; absent for tasks.
     bare_per_second: Option<f64>,
     ratio: Option<f64>,
 }
@@ -59,7 +61,7 @@ pub(super) fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
     show(&rounds, output)
 }
 
-/// Measures a MAP server: the one at the given address, or an office of this program's own.
+/// Measures a MAP server: the one at the given address, or a server of this program's own.
 fn run_map(args: &BenchArgs, directory: &std::path::Path, output: &Output) -> Result<(), Failure> {
     let own = match args.map.clone().flatten() {
         Some(url) => Err(url),
@@ -96,11 +98,17 @@ fn run_map(args: &BenchArgs, directory: &std::path::Path, output: &Output) -> Re
     Ok(())
 }
 
-/// The MAP door of an office as its users have it: with a token, and so with a share of the queue.
+/// The MAP door of a server as its users have it: with a token, and so with a share of the queue.
 async fn own_map(server: &Server) -> Result<String, Failure> {
-    let mut line = Line::connect(&server.address, &server.token).await?;
-    let made = line.ask("token.create", &json!({ "role": "admin", "name": "bench" })).await?;
-    Ok(format!("ws://{}/map?token={}", server.address, made["token"].as_str().unwrap_or_default()))
+    let mut line = Connection::connect(&server.address, &server.token).await?;
+    let params = TokenCreateParams {
+        role: TokenRole::Admin,
+        name: "bench".to_owned(),
+        observe: false,
+        expires_at: None,
+    };
+    let made: TokenCreateResult = line.ask("token.create", &params).await?;
+    Ok(format!("ws://{}/map?token={}", server.address, made.token))
 }
 
 async fn measure(
@@ -113,9 +121,10 @@ async fn measure(
     let (with_agents, without) = (["--swarm", &*swarm.to_string_lossy()], []);
     let further: &[&str] = if args.door == BenchDoor::Swarm { &with_agents } else { &without };
     let server = Server::start(&directory.join("office"), further)?;
-    let mut line = Line::connect(&server.address, &server.token).await?;
+    let mut line = Connection::connect(&server.address, &server.token).await?;
     for agent in 0..args.agents {
-        line.call("register", &json!({ "id": name(agent) })).await?;
+        let entry = RegisterParams { id: Some(name(agent)), ..RegisterParams::default() };
+        line.call("register", &entry).await?;
     }
     let senders = match args.door {
         BenchDoor::Airc => signed::register(&server, args.agents).await?,
@@ -136,7 +145,7 @@ async fn measure(
     let bar = output.progress("measuring", args.in_flight.len() as u64);
     let mut rounds = Vec::new();
     for (n, &in_flight) in args.in_flight.iter().enumerate() {
-        // Books of its own for each round: the same number may be asked for twice.
+        // Database of its own for each round: the same number may be asked for twice.
         let bare = match args.door {
             BenchDoor::Swarm => None,
             BenchDoor::Office | BenchDoor::Mcp | BenchDoor::Airc => {
@@ -154,13 +163,13 @@ async fn measure(
     Ok(rounds)
 }
 
-/// The door that letters or tasks go in by.
+/// The door that messages or tasks go in by.
 #[derive(Clone, Copy)]
 enum Way<'a> {
     Office,
     Mcp,
     Airc(&'a [Signer]),
-    /// By those who have these tokens.
+    /// By the users with these tokens.
     Swarm(swarm::Course, &'a [String]),
 }
 
@@ -172,33 +181,36 @@ async fn round(
     way: Way<'_>,
 ) -> Result<Round, Failure> {
     let each = args.messages.map_or(u64::MAX, |all| all.div_ceil(in_flight.into()));
-    // Signed first and connected then: the office does not wait long for those who say nothing.
-    let works: Vec<Work> = (0..in_flight)
+    // Messages are signed before connecting: the server closes silent connections.
+    let works = (0..in_flight)
         .map(|n| {
             let me = n % args.agents;
-            match way {
-                Way::Office => Work::Letter(letter(me, args.agents)),
+            Ok(match way {
+                Way::Office => {
+                    let next = name((me + 1) % args.agents);
+                    Work::Message(Box::new(message(name(me), next, "Ready for review")?))
+                }
                 Way::Mcp => Work::Tool(tool_call(me, args.agents)),
                 Way::Airc(senders) => {
                     let sender = &senders[me as usize];
                     Work::Signed(signed::sign(sender, me, args.agents, args.seconds, in_flight, each))
                 }
                 Way::Swarm(course, _) => Work::Task(course),
-            }
+            })
         })
-        .collect();
+        .collect::<Result<Vec<Work>, Failure>>()?;
     let mut jobs = Vec::new();
     for (n, work) in (0..in_flight).zip(works) {
         let line = match way {
-            Way::Office => Line::connect(&server.address, &server.token).await?,
-            Way::Mcp => Line::to(&server.address, Some(&server.token), "/mcp").await?,
+            Way::Office => Connection::connect(&server.address, &server.token).await?,
+            Way::Mcp => Connection::to(&server.address, Some(&server.token), "/mcp").await?,
             Way::Airc(senders) => {
                 let token = &senders[(n % args.agents) as usize].token;
-                Line::to(&server.address, Some(token), "/messages").await?
+                Connection::to(&server.address, Some(token), "/messages").await?
             }
             Way::Swarm(_, users) => {
                 let token = &users[n as usize % users.len()];
-                Line::to(&server.address, Some(token), "/message").await?
+                Connection::to(&server.address, Some(token), "/message").await?
             }
         };
         jobs.push(Job { line, work });
@@ -242,13 +254,13 @@ async fn round(
 
 /// One line and what goes over it.
 struct Job {
-    line: Line,
+    line: Connection,
     work: Work,
 }
 
 enum Work {
-    /// The same letter again and again.
-    Letter(Value),
+    /// The same message again and again.
+    Message(Box<SendParams>),
     /// The same tool call again and again.
     Tool(String),
     /// Messages that each go once.
@@ -257,26 +269,42 @@ enum Work {
     Task(swarm::Course),
 }
 
-fn letter(me: u32, agents: u32) -> Value {
-    json!({ "from": name(me), "to": [name((me + 1) % agents)], "subject": "Ready for review", "body": BODY })
+/// A message from one agent to the next.
+pub(super) fn message(from: String, to: String, subject: &str) -> Result<SendParams, Failure> {
+    Ok(SendParams {
+        from: Some(from),
+        to: vec![to],
+        cc: Vec::new(),
+        bcc: Vec::new(),
+        kind: String::new(),
+        subject: Some(subject.to_owned()),
+        body: to_raw_value(BODY)?,
+        priority: None,
+        ack_required: false,
+        expires_at: None,
+        conversation: None,
+        in_reply_to: None,
+        key: None,
+        attachments: Vec::new(),
+    })
 }
 
 fn tool_call(me: u32, agents: u32) -> String {
-    let letter = json!({
+    let message = json!({
         "project_key": "main", "sender_name": name(me), "to": [name((me + 1) % agents)],
         "subject": "Ready for review", "body_md": BODY,
     });
-    let params = json!({ "name": "send_message", "arguments": letter });
+    let params = json!({ "name": "send_message", "arguments": message });
     json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string()
 }
 
-/// Sends one letter after the other; gives the microseconds that each took to be durable.
+/// Sends one message after the other; gives the microseconds that each took to be durable.
 async fn send_until(mut job: Job, end: Instant, most: u64) -> Result<Vec<u64>, Failure> {
     let mut times: Vec<u64> = Vec::new();
     while Instant::now() < end && (times.len() as u64) < most {
         let asked = Instant::now();
         match &job.work {
-            Work::Letter(letter) => job.line.call("send", letter).await?,
+            Work::Message(message) => job.line.call("send", message).await?,
             Work::Tool(call) => job.line.call_tool(call).await?,
             Work::Signed(messages) => match messages.get(times.len()) {
                 Some(message) => job.line.send(message).await?,

@@ -6,8 +6,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::map::{Figure, micros, talk, turn};
-use crate::drive::Peer;
+use super::map::{Figure, micros, new_conversation, turn};
+use crate::clients::Peer;
 use posthaste::cli::exit::{Exit, Failure};
 
 /// Pages of each kind that are asked for, and how many before they are measured.
@@ -17,9 +17,9 @@ const WARM_UP: usize = 20;
 const IN_FLIGHT: u64 = 512;
 
 /// A conversation to turn the pages of.
-pub(super) struct Shelf {
+pub(super) struct Filled {
     peer: Peer,
-    talk: String,
+    conversation: String,
     /// The thread that every other turn is in.
     thread: String,
     turns: u64,
@@ -28,14 +28,14 @@ pub(super) struct Shelf {
     late: String,
 }
 
-impl Shelf {
-    /// Writes a conversation of so many turns on a server.
+impl Filled {
+    /// Writes a conversation of `turns` turns on a server.
     pub(super) async fn fill(url: &str, turns: u64) -> Result<(Self, Figure), Failure> {
         let mut peer = Peer::open(url, "agent", "bench").await?;
-        let talk = talk(&mut peer).await?;
-        let mut body = turn(&talk, &"z".repeat(120));
+        let conversation = new_conversation(&mut peer).await?;
+        let mut body = turn(&conversation, &"z".repeat(120));
         let root = peer.call("mail/turn", &body).await?;
-        let root = json!({ "conversationId": talk, "rootTurnId": root["turn"]["id"] });
+        let root = json!({ "conversationId": conversation, "rootTurnId": root["turn"]["id"] });
         let made = peer.call("mail/thread/create", &root).await?;
         let thread = made["thread"]["id"].as_str().unwrap_or_default().to_owned();
         let outside = body.to_string();
@@ -59,19 +59,19 @@ impl Shelf {
         let figure = Figure { name, per_second: Some(per_second), ..Figure::default() };
         let at = |place: usize| ids.get(place).cloned().unwrap_or_default();
         let (middle, late) = (at(ids.len() / 2), at(ids.len().saturating_sub(60)));
-        Ok((Self { peer, talk, thread, turns, middle, late }, figure))
+        Ok((Self { peer, conversation, thread, turns, middle, late }, figure))
     }
 
     /// Every kind of page, by name.
     fn pages(&self) -> Vec<(&'static str, Value)> {
-        let Self { peer, talk, thread, middle, late, .. } = self;
+        let Self { peer, conversation, thread, middle, late, .. } = self;
         let me = &peer.agent;
         let before_middle = json!({ "filter": { "beforeTurnId": middle }, "order": "desc" });
         let own_after_middle = json!({ "filter": { "participantId": me, "afterTurnId": middle } });
         let own_of_absent_type = json!({ "filter": { "participantId": me, "contentTypes": ["data"] } });
         let own_in_thread =
             json!({ "filter": { "threadId": thread, "participantId": me, "afterTurnId": middle } });
-        let absent_in_thread = json!({ "filter": { "threadId": thread, "participantId": "nobody" } });
+        let absent_in_thread = json!({ "filter": { "threadId": thread, "participantId": "absent" } });
         let absent_type_in_thread = json!({ "filter": { "threadId": thread, "contentTypes": ["data"] } });
         let own_of_absent_type_in_thread =
             json!({ "filter": { "threadId": thread, "participantId": me, "contentTypes": ["data"] } });
@@ -83,7 +83,7 @@ impl Shelf {
             ("near the end", json!({ "filter": { "afterTurnId": late } })),
             ("by author", json!({ "filter": { "participantId": me } })),
             ("by author, after the middle", own_after_middle),
-            ("by an absent author", json!({ "filter": { "participantId": "nobody" } })),
+            ("by an absent author", json!({ "filter": { "participantId": "absent" } })),
             ("by type", json!({ "filter": { "contentTypes": ["text"] } })),
             ("by an absent type", json!({ "filter": { "contentTypes": ["data"] } })),
             ("by author and absent type", own_of_absent_type),
@@ -96,7 +96,7 @@ impl Shelf {
             ("after all time", json!({ "filter": { "afterTimestamp": 9_000_000_000_000_u64 } })),
         ];
         for (_, params) in &mut pages {
-            params["conversationId"] = talk.as_str().into();
+            params["conversationId"] = conversation.as_str().into();
             params["limit"] = 50.into();
         }
         pages
@@ -105,26 +105,26 @@ impl Shelf {
 
 /// Asks for every kind of page of each conversation, turn by turn. The last figure says which kind differed most between
 /// the first conversation and the last.
-pub(super) async fn measure(shelves: &mut [Shelf]) -> Result<Vec<Figure>, Failure> {
-    let pages: Vec<_> = shelves.iter().map(Shelf::pages).collect();
+pub(super) async fn measure(filled: &mut [Filled]) -> Result<Vec<Figure>, Failure> {
+    let pages: Vec<_> = filled.iter().map(Filled::pages).collect();
     let kinds = pages.first().map_or(0, Vec::len);
     let (mut figures, mut worst) = (Vec::new(), (0.0, ""));
     for kind in 0..kinds {
-        let mut times = vec![Vec::with_capacity(PAGES); shelves.len()];
+        let mut times = vec![Vec::with_capacity(PAGES); filled.len()];
         for round in 0..WARM_UP + PAGES {
-            for ((shelf, pages), times) in shelves.iter_mut().zip(&pages).zip(&mut times) {
+            for ((one, pages), times) in filled.iter_mut().zip(&pages).zip(&mut times) {
                 let asked = Instant::now();
-                shelf.peer.call("mail/turns/list", &pages[kind].1).await?;
+                one.peer.call("mail/turns/list", &pages[kind].1).await?;
                 if round >= WARM_UP {
                     times.push(micros(asked.elapsed()));
                 }
             }
         }
         let mut medians = Vec::new();
-        for ((shelf, pages), times) in shelves.iter().zip(&pages).zip(&mut times) {
+        for ((one, pages), times) in filled.iter().zip(&pages).zip(&mut times) {
             times.sort_unstable();
             let rank = |share: f64| times.get((times.len() as f64 * share) as usize).copied();
-            let name = format!("page {}, of {}", pages[kind].0, shelf.turns);
+            let name = format!("page {}, of {}", pages[kind].0, one.turns);
             figures.push(Figure { name, p50_us: rank(0.5), p99_us: rank(0.99), ..Figure::default() });
             medians.push(rank(0.5).unwrap_or_default());
         }
@@ -135,7 +135,7 @@ pub(super) async fn measure(shelves: &mut [Shelf]) -> Result<Vec<Figure>, Failur
             }
         }
     }
-    if shelves.len() > 1 {
+    if filled.len() > 1 {
         let name = format!("at worst {:.2} times: page {}", worst.0, worst.1);
         figures.push(Figure { name, ..Figure::default() });
     }

@@ -1,18 +1,18 @@
-//! Signed messages through the AIRC door, beside the office's own sends in the same server.
+//! Signed messages through the AIRC door, beside the server's own sends in the same server.
 
 use serde_json::json;
 
 use super::{BODY, name};
-use crate::drive::{Line, Server, Signer};
+use crate::clients::{Connection, Server, Signer};
 use posthaste::cli::exit::Failure;
 
-/// More than any machine takes in a second; so many are signed beforehand, so that the client's own work is not measured.
+/// More than any machine takes in a second. Messages are signed beforehand, so that the client's own work is not measured.
 const PER_SECOND: u64 = 15_000;
 
 /// Registers agents and makes each take mail from the one before it.
 pub(super) async fn register(server: &Server, agents: u32) -> Result<Vec<Signer>, Failure> {
     let mut senders = Vec::new();
-    let mut line = Line::to(&server.address, None, "/identity").await?;
+    let mut line = Connection::to(&server.address, None, "/identity").await?;
     for agent in 0..agents {
         senders.push(Signer::register(&mut line, handle(agent), agent).await?);
     }
@@ -20,7 +20,7 @@ pub(super) async fn register(server: &Server, agents: u32) -> Result<Vec<Signer>
         let next = (agent + 1) % agents;
         for (who, action, other) in [(agent, "request", next), (next, "accept", agent)] {
             let token = &senders[who as usize].token;
-            let mut line = Line::to(&server.address, Some(token), "/consent").await?;
+            let mut line = Connection::to(&server.address, Some(token), "/consent").await?;
             let body = json!({ "action": action, "handle": handle(other) });
             // Where two agents write to each other both ways, one asking was enough.
             line.post(&body.to_string()).await?;

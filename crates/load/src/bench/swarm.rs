@@ -1,8 +1,8 @@
-//! Tasks for a swarm whose agents are the office's own, so that neither a model nor a subprocess is measured.
+//! Tasks for a swarm whose agents are the server's own, so that neither a model nor a subprocess is measured.
 
-use serde_json::json;
+use posthaste_wire::control::{TokenCreateParams, TokenCreateResult, TokenRole};
 
-use crate::drive::Line;
+use crate::clients::Connection;
 use posthaste::cli::exit::{Exit, Failure};
 
 /// The agents do what the task says, and answer what is no order.
@@ -16,8 +16,8 @@ pub(super) const FILE: &str = r#"{
   "actions": []
 }"#;
 
-/// Lines that ask with one token: as many as may have something on the way to the books at once.
-const LINES: u32 = 16;
+/// Connections with one token: as many as may have commands in the queue at a time.
+const CONNECTIONS_PER_TOKEN: u32 = 16;
 
 /// The way that a task takes through the swarm.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ impl Course {
     }
 
     /// Gives the task and waits for its end.
-    pub(super) async fn run(self, line: &mut Line) -> Result<(), Failure> {
+    pub(super) async fn run(self, line: &mut Connection) -> Result<(), Failure> {
         let (task, end): (&str, &[u8]) = match self {
             Self::OneHop => (r#"{"body":"ready?"}"#, br#""response":"ready?""#),
             Self::ThreeHops => (
@@ -53,12 +53,13 @@ impl Course {
     }
 }
 
-/// The tokens of those who give so many tasks at once.
-pub(super) async fn users(line: &mut Line, in_flight: Option<u32>) -> Result<Vec<String>, Failure> {
+/// The tokens of the users that give `in_flight` tasks at a time.
+pub(super) async fn users(line: &mut Connection, in_flight: Option<u32>) -> Result<Vec<String>, Failure> {
     let mut tokens = Vec::new();
-    for n in 0..in_flight.unwrap_or(1).div_ceil(LINES).max(1) {
-        let made = line.ask("token.create", &json!({ "role": "user", "name": format!("user-{n}") })).await?;
-        tokens.push(made["token"].as_str().unwrap_or_default().to_owned());
+    for n in 0..in_flight.unwrap_or(1).div_ceil(CONNECTIONS_PER_TOKEN).max(1) {
+        let name = format!("user-{n}");
+        let params = TokenCreateParams { role: TokenRole::User, name, observe: false, expires_at: None };
+        tokens.push(line.ask::<TokenCreateResult>("token.create", &params).await?.token);
     }
     Ok(tokens)
 }

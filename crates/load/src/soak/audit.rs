@@ -1,24 +1,28 @@
-//! The auditor: reads the whole history as it is written, and at the end compares what the office counts with what the
-//! fleet counted.
+//! The auditor: reads the whole event log as it is written, and at the end compares the server's counters with those of the
+//! fleet.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use posthaste_wire::control::{
+    AgentsParams, AgentsResult, ConversationsParams, ConversationsResult, Event, EventsParams, EventsResult,
+    InboxMessage, InboxOrder, InboxParams, InboxResult, PageSize, STATUS_PATH, Status,
+};
 use tokio_util::sync::CancellationToken;
 
-use super::field::Field;
-use super::mark::{Channel, Mark};
-use super::own::mark_of;
-use super::phone::{Cut, Phone};
-use super::swarm::open_tasks;
+use super::http::{HttpClient, NoAnswer};
+use super::own::tag_of;
+use super::shared::Shared;
+use super::tag::{Channel, Tag};
 
-/// Events of one page.
+/// Rows of one page.
 const PAGE: usize = 500;
+/// How long one call waits for events, in milliseconds.
+const EVENT_WAIT_MS: u64 = 500;
 
-/// How far the auditor has come.
+/// The auditor's position in the event log.
 #[derive(Debug, Default)]
 pub(super) struct Place {
     pub(super) last: AtomicI64,
@@ -26,50 +30,53 @@ pub(super) struct Place {
     idle: AtomicU64,
 }
 
-/// Reads the history until told to stop.
-pub(super) async fn read_history(field: Arc<Field>, place: Arc<Place>, stop: CancellationToken) {
-    let mut phone = Phone::new(&field, &field.token);
+/// Reads the event log until it is stopped.
+pub(super) async fn read_events(shared: Arc<Shared>, place: Arc<Place>, stop: CancellationToken) {
+    let mut http = HttpClient::new(&shared, &shared.token);
     let mut last = 0;
     while !stop.is_cancelled() {
-        let page = json!({ "after": last, "limit": PAGE, "wait": 500 });
-        let page = match phone.own("events", &page).await {
+        let params = EventsParams {
+            after: Some(last),
+            limit: PageSize(PAGE),
+            wait: EVENT_WAIT_MS,
+            ..EventsParams::default()
+        };
+        let page: EventsResult = match http.own("events", &params).await {
             Ok(Ok(page)) => page,
             Ok(Err(why)) => {
-                field.refused(&why, "the history");
+                shared.refused(&why, "the event log");
                 tokio::time::sleep(Duration::from_millis(500)).await;
                 continue;
             }
-            Err(Cut) => {
+            Err(NoAnswer) => {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
-        let events = page["events"].as_array().map(Vec::as_slice).unwrap_or_default();
-        for event in events {
-            let seq = event["seq"].as_i64().unwrap_or_default();
+        for Event { seq, kind, message, turn, .. } in &page.events {
+            let seq = *seq;
             if seq != last + 1 {
-                field.ledger.find("history: a gap", format!("event {seq} after {last}"));
+                shared.ledger.find("event log: a gap", format!("event {seq} after {last}"));
             }
             last = seq;
-            let mark = match event["kind"].as_str() {
-                Some("message.sent") => mark_of(&event["message"]),
-                Some("turn.added") => Mark::find(&event["turn"]["body"].to_string()),
-                _ => None,
+            let (tag, id) = match (kind.as_str(), message, turn) {
+                ("message.sent", Some(message), _) => (tag_of(message), &message.id),
+                ("turn.added", _, Some(turn)) => (Tag::find(&turn.body.to_string()), &turn.turn),
+                _ => continue,
             };
-            if let Some(mark) = mark {
-                let id = event["message"]["id"].as_str().or_else(|| event["turn"]["turn"].as_str());
-                field.ledger.in_books(mark, &format!("event {seq} ({})", id.unwrap_or("no id")));
+            if let Some(tag) = tag {
+                shared.ledger.in_database(tag, &format!("event {seq} ({id})"));
             }
         }
         place.last.store(last, Ordering::Release);
-        if events.is_empty() {
+        if page.events.is_empty() {
             place.idle.fetch_add(1, Ordering::AcqRel);
         }
     }
 }
 
 impl Place {
-    /// Waits until the auditor has twice found nothing more to read. False if that takes too long.
+    /// Waits until the auditor has twice reached the end. False if that takes too long.
     pub(super) async fn caught_up(&self, patience: Duration) -> bool {
         let end = tokio::time::Instant::now() + patience;
         let before = self.idle.load(Ordering::Acquire);
@@ -83,40 +90,40 @@ impl Place {
     }
 }
 
-/// What the office says of itself against what the fleet knows. Each pair is in the report.
-pub(super) async fn compare(field: &Field, place: &Place) -> Result<BTreeMap<String, [u64; 2]>, Cut> {
+/// Compares the server's counters with those of the fleet. Each pair is in the report.
+pub(super) async fn compare(shared: &Shared, place: &Place) -> Result<BTreeMap<String, [u64; 2]>, NoAnswer> {
     let mut pairs = BTreeMap::new();
-    let mut phone = Phone::new(field, &field.token);
-    let listed = agents(field, &mut phone).await?;
-    let (letters, acks) = inboxes(field, &mut phone).await?;
-    let turns = conversations(field, &mut phone).await?;
-    let kept = field.ledger.kept_by_recipient();
-    let everybody = 0..u32::try_from(field.plan.agents.len()).unwrap_or(u32::MAX);
-    let expected: u64 = everybody.clone().filter_map(|me| kept.get(&me)).sum();
-    pairs.insert("letters in inboxes".to_owned(), [letters, expected]);
-    let lasting = everybody.filter(|me| field.plan.reads_all(*me));
-    let acked = lasting.map(|me| field.acked[me as usize].load(Ordering::Relaxed)).sum();
-    pairs.insert("letters acknowledged by recipients".to_owned(), [acks, acked]);
+    let mut http = HttpClient::new(shared, &shared.token);
+    let listed = agents(shared, &mut http).await?;
+    let (messages, acks) = inboxes(shared, &mut http).await?;
+    let turns = conversations(shared, &mut http).await?;
+    let kept = shared.ledger.kept_by_recipient();
+    let numbers = 0..u32::try_from(shared.plan.agents.len()).unwrap_or(u32::MAX);
+    let expected: u64 = numbers.clone().filter_map(|me| kept.get(&me)).sum();
+    pairs.insert("messages in inboxes".to_owned(), [messages, expected]);
+    let lasting = numbers.filter(|me| shared.plan.reads_all(*me));
+    let acked = lasting.map(|me| shared.acked[me as usize].load(Ordering::Relaxed)).sum();
+    pairs.insert("messages acknowledged by recipients".to_owned(), [acks, acked]);
     let all_tables =
-        (0..).take(field.conversations.len()).filter_map(|of| kept.get(&Channel::turns(0, of).to));
+        (0..).take(shared.conversations.len()).filter_map(|of| kept.get(&Channel::turns(0, of).to));
     pairs.insert("turns in conversations".to_owned(), [turns, all_tables.sum()]);
-    let (status, last) = settled_status(place, &mut phone).await?;
-    let number = |name: &str| status[name].as_u64().unwrap_or(u64::MAX);
-    pairs.insert("events".to_owned(), [number("events"), last]);
-    pairs.insert("agents".to_owned(), [number("agents"), listed]);
-    let held = field.held.iter().map(|held| held.load(Ordering::Relaxed)).sum();
-    pairs.insert("reservations in force".to_owned(), [number("reservations"), held]);
-    pairs.insert("open tasks".to_owned(), [open_tasks(&status), 0]);
-    pairs.insert("commands in the queue".to_owned(), [number("queue"), 0]);
+    let (status, last) = settled_status(place, &mut http).await?;
+    let count = |count: i64| u64::try_from(count).unwrap_or(u64::MAX);
+    pairs.insert("events".to_owned(), [count(status.events), last]);
+    pairs.insert("agents".to_owned(), [count(status.agents), listed]);
+    let held = shared.held.iter().map(|held| held.load(Ordering::Relaxed)).sum();
+    pairs.insert("reservations in force".to_owned(), [count(status.reservations), held]);
+    pairs.insert("open tasks".to_owned(), [count(status.open_tasks), 0]);
+    pairs.insert("commands in the queue".to_owned(), [status.queue, 0]);
     for (what, [says, counted]) in &pairs {
         if says != counted {
-            field.ledger.find("counters: differ", format!("{what}: the office says {says}, not {counted}"));
+            shared.ledger.find("counters: differ", format!("{what}: the server says {says}, not {counted}"));
         }
     }
     Ok(pairs)
 }
 
-/// What the office counts about itself at a moment: who waits for mail, who follows, and what went wrong inside.
+/// Gauges of the server: attached agents, followers and internal failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gauges {
     pub(super) attached: u64,
@@ -126,8 +133,8 @@ pub(super) struct Gauges {
 }
 
 impl Gauges {
-    pub(super) async fn read(field: &Field) -> Result<Self, Cut> {
-        Ok(Self::parse(&Phone::new(field, &field.token).text("/metrics").await?))
+    pub(super) async fn read(shared: &Shared) -> Result<Self, NoAnswer> {
+        Ok(Self::parse(&HttpClient::new(shared, &shared.token).text("/metrics").await?))
     }
 
     fn parse(text: &str) -> Self {
@@ -148,121 +155,131 @@ impl Gauges {
         gauges
     }
 
-    /// What is not as it was before anybody came.
+    /// The difference to the gauges at the start.
     pub(super) fn problem(&self, base: &Self) -> Option<String> {
-        (self != base).then(|| format!("{self:?}, {base:?} before anybody came"))
+        (self != base).then(|| format!("{self:?}, {base:?} before the fleet came"))
     }
 }
 
-/// What the office says once nothing is on its way inside any more, and how far the auditor had come then. Files that were
-/// taken out are still being noted as read for a moment.
-async fn settled_status(place: &Place, phone: &mut Phone<'_>) -> Result<(Value, u64), Cut> {
+/// The server's status once its queue is empty, and the auditor's position then. Files that were removed are still being
+/// noted as read for a moment.
+async fn settled_status(place: &Place, http: &mut HttpClient<'_>) -> Result<(Status, u64), NoAnswer> {
     let mut tries = 0;
     loop {
-        let (_, status) = phone.insist("GET", "/x-posthaste/status", "").await?;
+        let (_, status) = http.ask_until_answered("GET", STATUS_PATH, "").await?;
+        let status: Status = serde_json::from_value(status).map_err(|_| NoAnswer)?;
         let last = u64::try_from(place.last.load(Ordering::Acquire)).unwrap_or_default();
         tries += 1;
-        if tries == 50 || (status["queue"] == 0 && status["events"] == last) {
+        if tries == 50 || (status.queue == 0 && u64::try_from(status.events) == Ok(last)) {
             return Ok((status, last));
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
-/// Everybody who lives here is in the address book, once. Gives how many are in it.
-async fn agents(field: &Field, phone: &mut Phone<'_>) -> Result<u64, Cut> {
+/// Checks that each agent is in the directory once. Gives the number of its entries.
+async fn agents(shared: &Shared, http: &mut HttpClient<'_>) -> Result<u64, NoAnswer> {
     let mut found: HashMap<String, u64> = HashMap::new();
-    let mut after = Value::Null;
+    let mut after = None;
     loop {
-        let page = match phone.own_surely("agents", &json!({ "after": after, "limit": 500 })).await? {
+        let params = AgentsParams { after, limit: PageSize(PAGE) };
+        let page: AgentsResult = match http.own_until_answered("agents", &params).await? {
             Ok(page) => page,
             Err(why) => {
-                field.refused(&why, "the address book");
+                shared.refused(&why, "the address book");
                 break;
             }
         };
-        for agent in page["agents"].as_array().into_iter().flatten() {
-            *found.entry(agent["id"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+        for listed in page.agents {
+            *found.entry(listed.agent.id).or_default() += 1;
         }
-        after = page["next"].clone();
-        if after.is_null() {
+        after = page.next;
+        if after.is_none() {
             break;
         }
     }
-    for agent in field.plan.agents.iter().filter(|agent| agent.door.takes_mail()) {
+    for agent in shared.plan.agents.iter().filter(|agent| agent.door.takes_mail()) {
         match found.get(&agent.name) {
             Some(1) => {}
             count => {
                 let text = format!("{} is there {} times", agent.name, count.unwrap_or(&0));
-                field.ledger.find("address book: not once", text);
+                shared.ledger.find("address book: not once", text);
             }
         }
     }
     Ok(found.values().sum())
 }
 
-/// Every inbox once more from its beginning. Gives how many marked letters there are, and how many are acknowledged
-/// among those of recipients that count what they acknowledge.
-async fn inboxes(field: &Field, phone: &mut Phone<'_>) -> Result<(u64, u64), Cut> {
-    let kept = field.ledger.kept_by_recipient();
-    let (mut letters, mut acks) = (0, 0);
-    for (me, agent) in (0_u32..).zip(&field.plan.agents).filter(|(_, agent)| agent.door.takes_mail()) {
-        let (mut after, mut here, mut acked) = (json!(0), 0, 0);
+/// Reads every inbox again. Gives the number of tagged messages, and the number of acknowledged ones among those of recipients
+/// that count their acknowledgements.
+async fn inboxes(shared: &Shared, http: &mut HttpClient<'_>) -> Result<(u64, u64), NoAnswer> {
+    let kept = shared.ledger.kept_by_recipient();
+    let (mut messages, mut acks) = (0, 0);
+    for (me, agent) in (0_u32..).zip(&shared.plan.agents).filter(|(_, agent)| agent.door.takes_mail()) {
+        let (mut after, mut here, mut acked) = (0, 0, 0);
         loop {
-            let page = json!({ "agent": agent.name, "after": after, "order": "oldest", "limit": 500 });
-            let page = match phone.own_surely("inbox", &page).await? {
+            let params = InboxParams {
+                agent: Some(agent.name.clone()),
+                after: Some(after),
+                order: InboxOrder::Oldest,
+                limit: PageSize(PAGE),
+                ..InboxParams::default()
+            };
+            let page: InboxResult = match http.own_until_answered("inbox", &params).await? {
                 Ok(page) => page,
                 Err(why) => {
-                    field.refused(&why, &format!("the inbox of {}", agent.name));
+                    shared.refused(&why, &format!("the inbox of {}", agent.name));
                     break;
                 }
             };
-            let Some(page) = page["messages"].as_array().filter(|page| !page.is_empty()) else { break };
-            for letter in page {
-                after = letter["seq"].clone();
-                here += u64::from(mark_of(letter).is_some_and(|mark| mark.channel.to == me));
-                acked += u64::from(!letter["delivery"]["acked_at"].is_null());
+            if page.messages.is_empty() {
+                break;
+            }
+            for InboxMessage { message, delivery } in &page.messages {
+                after = message.seq;
+                here += u64::from(tag_of(message).is_some_and(|tag| tag.channel.to == me));
+                acked += u64::from(delivery.acked_at.is_some());
             }
         }
         let expected = kept.get(&me).copied().unwrap_or_default();
         if here != expected {
-            let text = format!("{}: {here} letters, {expected} in the history", agent.name);
-            field.ledger.find("inbox: not what the history says", text);
+            let text = format!("{}: {here} messages, {expected} in the event log", agent.name);
+            shared.ledger.find("inbox: differs from the event log", text);
         }
-        letters += here;
+        messages += here;
         if agent.door.reads_all() {
             acks += acked;
-            let counted = field.acked[me as usize].load(Ordering::Relaxed);
+            let counted = shared.acked[me as usize].load(Ordering::Relaxed);
             if acked != counted {
-                let text = format!("{}: {acked} letters are acknowledged, {counted} were", agent.name);
-                field.ledger.find("inbox: acknowledgements", text);
+                let text = format!("{}: {acked} messages are acknowledged, {counted} were", agent.name);
+                shared.ledger.find("inbox: acknowledgements", text);
             }
         }
     }
-    Ok((letters, acks))
+    Ok((messages, acks))
 }
 
-/// What the conversations say of their length, together.
-async fn conversations(field: &Field, phone: &mut Phone<'_>) -> Result<u64, Cut> {
+/// The number of turns in all conversations.
+async fn conversations(shared: &Shared, http: &mut HttpClient<'_>) -> Result<u64, NoAnswer> {
     let mut turns = 0;
-    let mut cursor = Value::Null;
+    let mut cursor = None;
     loop {
-        let page = match phone.own_surely("conversations", &json!({ "cursor": cursor, "limit": 500 })).await?
-        {
+        let params = ConversationsParams { cursor, limit: PageSize(PAGE), ..ConversationsParams::default() };
+        let page: ConversationsResult = match http.own_until_answered("conversations", &params).await? {
             Ok(page) => page,
             Err(why) => {
-                field.refused(&why, "the conversations");
+                shared.refused(&why, "the conversations");
                 return Ok(turns);
             }
         };
-        for one in page["conversations"].as_array().into_iter().flatten() {
-            // Tasks are conversations as well.
-            if field.conversations.iter().any(|id| one["id"] == id.as_str()) {
-                turns += one["turns"].as_u64().unwrap_or_default();
+        for one in &page.conversations {
+            // Tasks are conversations, too.
+            if shared.conversations.contains(&one.id) {
+                turns += u64::try_from(one.turns).unwrap_or_default();
             }
         }
-        cursor = page["next"].clone();
-        if cursor.is_null() {
+        cursor = page.next;
+        if cursor.is_none() {
             return Ok(turns);
         }
     }

@@ -1,27 +1,27 @@
-//! What must be true of mail, and who says what about it: senders say what they heard, the auditor what is in the books,
-//! readers what reached them. A contradiction is a finding.
+//! The rules about mail. Senders report the answers they got, the auditor what is in the event log, readers what they
+//! received. A contradiction is a finding.
 //!
-//! What is remembered does not grow with the mail: a number that was acknowledged, is in the books and lies behind the
-//! last one is settled by being behind it. Only exceptions are kept.
+//! Memory does not grow with the mail: a number that was acknowledged, was found and is below the last one needs no entry.
+//! Only exceptions are kept.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
-use super::mark::{Channel, Mark};
+use super::tag::{Channel, Tag};
 
-/// Findings that are told in full; beyond it they are only counted.
-const TOLD: usize = 200;
+/// Findings that are reported in full; further ones are only counted.
+const MAX_FINDINGS: usize = 200;
 
-/// What a sender heard of a letter.
+/// The answer that a sender got for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The office has it.
+    /// Accepted.
     Acked,
-    /// The office does not want it: nothing may come of it.
+    /// Refused: it must not appear anywhere.
     Refused,
-    /// The answer never came: it may have been taken, or not, but not twice.
+    /// No answer: it may have been accepted once, or not.
     Unknown,
 }
 
@@ -32,20 +32,20 @@ pub(super) struct Finding {
     pub(super) evidence: String,
 }
 
-/// How much there was, by what became of it.
+/// Numbers of messages, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Totals {
     pub(super) acknowledged: u64,
     pub(super) refused: u64,
-    /// Without an answer, and not in the books.
+    /// Without an answer, and not found.
     pub(super) unanswered_and_absent: u64,
-    /// Without an answer, but in the books.
+    /// Without an answer, and found.
     pub(super) unanswered_and_kept: u64,
-    pub(super) in_books: u64,
+    pub(super) in_database: u64,
     pub(super) at_readers: u64,
-    /// Came again after a connection or the office was lost, as at-least-once delivery has it.
+    /// Delivered again after a connection or the server was lost: delivery is at least once.
     pub(super) repeated_after_a_loss: u64,
-    /// Of the fast lane, acknowledged and then gone with a killed office.
+    /// Fire-and-forget messages that were acknowledged and then lost in a kill.
     pub(super) loose_lost_in_kills: u64,
 }
 
@@ -54,8 +54,8 @@ pub(super) struct Ledger(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    lines: HashMap<Channel, Line>,
-    /// How often the office has been killed.
+    lines: HashMap<Channel, ChannelState>,
+    /// How often the server was killed.
     epoch: u64,
     findings: Vec<Finding>,
     count: u64,
@@ -64,53 +64,53 @@ struct Inner {
 
 /// One channel.
 #[derive(Debug, Default)]
-struct Line {
+struct ChannelState {
     /// The last number given out.
     last: u64,
-    /// Sent, and nothing heard yet.
+    /// Sent and not answered yet.
     pending: BTreeMap<u64, Pending>,
-    /// Acknowledged in that epoch, and not seen in the books yet.
+    /// Acknowledged, and not found by the auditor yet; with the epoch.
     owed: BTreeMap<u64, u64>,
-    /// What is neither acknowledged nor pending.
+    /// Neither acknowledged nor pending.
     odd: BTreeMap<u64, Odd>,
-    books_last: u64,
-    books_count: u64,
+    database_last: u64,
+    database_count: u64,
     reader: Reader,
 }
 
 #[derive(Debug)]
 struct Pending {
     epoch: u64,
-    in_books: bool,
+    in_database: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Odd {
     Refused,
     Unknown {
-        in_books: bool,
+        in_database: bool,
     },
-    /// Told as missing.
+    /// Reported as missing.
     Missing,
 }
 
-/// How far the recipient has come.
+/// What the recipient has received.
 #[derive(Debug, Default)]
 struct Reader {
-    sitting: u64,
+    session: u64,
     last: u64,
     count: u64,
-    /// Passed over, while their senders had not heard or will never hear.
+    /// Skipped numbers whose senders had no answer yet, or never got one.
     passed: BTreeSet<u64>,
 }
 
-/// One unbroken reading of an inbox. Within it nothing comes twice and nothing is left out.
+/// One session of reading an inbox. Within it no message comes twice, and none is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sitting {
-    /// By a cursor that outlives connections and offices, from the very beginning.
-    Lasting,
-    /// Over one connection; what was not noted as handed over when the last one broke comes again.
-    Number(u64),
+pub(super) enum ReaderSession {
+    /// By a cursor that outlives connections and restarts, from the beginning.
+    Durable,
+    /// Over one connection; messages not yet noted as delivered when the last one broke come again.
+    Numbered(u64),
 }
 
 impl Ledger {
@@ -118,46 +118,48 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next letter of a channel, about to be sent.
-    pub(super) fn next(&self, channel: Channel) -> Mark {
+    /// The tag of the next message of a channel, which is about to be sent.
+    pub(super) fn next(&self, channel: Channel) -> Tag {
         let mut inner = self.lock();
         let epoch = inner.epoch;
         let line = inner.lines.entry(channel).or_default();
         line.last += 1;
-        line.pending.insert(line.last, Pending { epoch, in_books: false });
-        Mark { channel, n: line.last }
+        line.pending.insert(line.last, Pending { epoch, in_database: false });
+        Tag { channel, n: line.last }
     }
 
-    /// What its sender heard.
-    pub(super) fn settle(&self, mark: Mark, outcome: Outcome) {
+    /// Notes the answer that the sender got.
+    pub(super) fn settle(&self, tag: Tag, outcome: Outcome) {
         let mut inner = self.lock();
-        let Some(line) = inner.lines.get_mut(&mark.channel) else { return };
-        let Some(pending) = line.pending.remove(&mark.n) else { return };
-        let passed = line.reader.passed.contains(&mark.n);
+        let Some(line) = inner.lines.get_mut(&tag.channel) else { return };
+        let Some(pending) = line.pending.remove(&tag.n) else { return };
+        let passed = line.reader.passed.contains(&tag.n);
         match outcome {
             Outcome::Acked => {
-                if !pending.in_books {
-                    line.owed.insert(mark.n, pending.epoch);
+                if !pending.in_database {
+                    line.owed.insert(tag.n, pending.epoch);
                 }
                 inner.totals.acknowledged += 1;
-                if passed && !mark.channel.loose {
+                if passed && !tag.channel.loose {
                     inner.find(
                         "reader: left out",
-                        format!("{mark} was acknowledged after later ones had come"),
+                        format!("{tag} was acknowledged after later ones had come"),
                     );
                 }
             }
             Outcome::Refused => {
-                line.odd.insert(mark.n, Odd::Refused);
+                line.odd.insert(tag.n, Odd::Refused);
                 inner.totals.refused += 1;
-                if pending.in_books {
-                    inner
-                        .find("books: refused but there", format!("{mark} was refused after it was written"));
+                if pending.in_database {
+                    inner.find(
+                        "database: refused but there",
+                        format!("{tag} was refused after it was written"),
+                    );
                 }
             }
             Outcome::Unknown => {
-                line.odd.insert(mark.n, Odd::Unknown { in_books: pending.in_books });
-                match pending.in_books {
+                line.odd.insert(tag.n, Odd::Unknown { in_database: pending.in_database });
+                match pending.in_database {
                     true => inner.totals.unanswered_and_kept += 1,
                     false => inner.totals.unanswered_and_absent += 1,
                 }
@@ -165,198 +167,197 @@ impl Ledger {
         }
     }
 
-    /// What the auditor comes across, in the order of the books. `place` says where, for the evidence.
-    pub(super) fn in_books(&self, mark: Mark, place: &str) {
+    /// Notes a message that the auditor found, in the order of the event log. `place` is its position, for the evidence.
+    pub(super) fn in_database(&self, tag: Tag, place: &str) {
         let mut inner = self.lock();
-        let Some(line) = inner.lines.get_mut(&mark.channel).filter(|line| (1..=line.last).contains(&mark.n))
+        let Some(line) = inner.lines.get_mut(&tag.channel).filter(|line| (1..=line.last).contains(&tag.n))
         else {
-            return inner.find("books: never sent", format!("{mark} at {place}"));
+            return inner.find("database: never sent", format!("{tag} at {place}"));
         };
-        // Numbers that were acknowledged under the same office and should have come before this one.
+        // Numbers that were acknowledged in the same epoch and should have come before this one.
         let mut missing = Vec::new();
-        let epoch =
-            match (line.pending.get_mut(&mark.n), line.owed.remove(&mark.n), line.odd.get_mut(&mark.n)) {
-                (Some(pending), _, _) => {
-                    if std::mem::replace(&mut pending.in_books, true) {
-                        return inner.find("books: doubled", format!("{mark}, again at {place}"));
-                    }
-                    pending.epoch
+        let epoch = match (line.pending.get_mut(&tag.n), line.owed.remove(&tag.n), line.odd.get_mut(&tag.n)) {
+            (Some(pending), _, _) => {
+                if std::mem::replace(&mut pending.in_database, true) {
+                    return inner.find("database: doubled", format!("{tag}, again at {place}"));
                 }
-                (None, Some(epoch), _) => epoch,
-                (None, None, Some(Odd::Unknown { in_books })) => {
-                    if std::mem::replace(in_books, true) {
-                        return inner.find("books: doubled", format!("{mark}, again at {place}"));
-                    }
-                    // A letter whose sender gave up on the answer keeps no order with those it sent afterwards.
-                    line.books_count += 1;
-                    line.books_last = line.books_last.max(mark.n);
-                    inner.totals.in_books += 1;
-                    inner.totals.unanswered_and_kept += 1;
-                    inner.totals.unanswered_and_absent -= 1;
-                    return;
+                pending.epoch
+            }
+            (None, Some(epoch), _) => epoch,
+            (None, None, Some(Odd::Unknown { in_database })) => {
+                if std::mem::replace(in_database, true) {
+                    return inner.find("database: doubled", format!("{tag}, again at {place}"));
                 }
-                (None, None, Some(Odd::Refused)) => {
-                    return inner.find("books: refused but there", format!("{mark} at {place}"));
-                }
-                (None, None, Some(Odd::Missing)) => {
-                    line.books_count += 1;
-                    return inner.find("books: out of order", format!("{mark} at {place}, after later ones"));
-                }
-                (None, None, None) => {
-                    return inner.find("books: doubled", format!("{mark}, again at {place}"));
-                }
-            };
-        line.books_count += 1;
-        let behind = mark.n < line.books_last;
+                // A message whose sender gave up on the answer has no order with those it sent afterwards.
+                line.database_count += 1;
+                line.database_last = line.database_last.max(tag.n);
+                inner.totals.in_database += 1;
+                inner.totals.unanswered_and_kept += 1;
+                inner.totals.unanswered_and_absent -= 1;
+                return;
+            }
+            (None, None, Some(Odd::Refused)) => {
+                return inner.find("database: refused but there", format!("{tag} at {place}"));
+            }
+            (None, None, Some(Odd::Missing)) => {
+                line.database_count += 1;
+                return inner.find("database: out of order", format!("{tag} at {place}, after later ones"));
+            }
+            (None, None, None) => {
+                return inner.find("database: doubled", format!("{tag}, again at {place}"));
+            }
+        };
+        line.database_count += 1;
+        let behind = tag.n < line.database_last;
         if !behind {
-            line.books_last = mark.n;
-            missing.extend(line.owed.range(..mark.n).filter(|(_, of)| **of == epoch).map(|(n, _)| *n));
+            line.database_last = tag.n;
+            missing.extend(line.owed.range(..tag.n).filter(|(_, of)| **of == epoch).map(|(n, _)| *n));
             for n in &missing {
                 line.owed.remove(n);
                 line.odd.insert(*n, Odd::Missing);
             }
         }
-        let last = line.books_last;
-        inner.totals.in_books += 1;
+        let last = line.database_last;
+        inner.totals.in_database += 1;
         if behind {
-            inner.find("books: out of order", format!("{mark} at {place}, after number {last}"));
+            inner.find("database: out of order", format!("{tag} at {place}, after number {last}"));
         }
         for n in missing {
-            let mark = Mark { channel: mark.channel, n };
-            inner.find("books: missing", format!("{mark} was acknowledged; a later one is at {place}"));
+            let tag = Tag { channel: tag.channel, n };
+            inner.find("database: missing", format!("{tag} was acknowledged; a later one is at {place}"));
         }
     }
 
-    /// What reached the recipient.
-    pub(super) fn at_reader(&self, mark: Mark, sitting: Sitting) {
+    /// Notes a message that the recipient received.
+    pub(super) fn at_reader(&self, tag: Tag, session: ReaderSession) {
         let mut inner = self.lock();
-        let Some(line) = inner.lines.get_mut(&mark.channel).filter(|line| (1..=line.last).contains(&mark.n))
+        let Some(line) = inner.lines.get_mut(&tag.channel).filter(|line| (1..=line.last).contains(&tag.n))
         else {
-            return inner.find("reader: never sent", mark.to_string());
+            return inner.find("reader: never sent", tag.to_string());
         };
-        let begins = match sitting {
-            Sitting::Lasting => false,
-            Sitting::Number(number) => std::mem::replace(&mut line.reader.sitting, number) != number,
+        let begins = match session {
+            ReaderSession::Durable => false,
+            ReaderSession::Numbered(number) => std::mem::replace(&mut line.reader.session, number) != number,
         };
         let before = line.reader.last;
         if begins {
-            line.reader.last = mark.n;
+            line.reader.last = tag.n;
             line.reader.passed.clear();
             inner.totals.at_readers += 1;
-            inner.totals.repeated_after_a_loss += u64::from(mark.n <= before);
+            inner.totals.repeated_after_a_loss += u64::from(tag.n <= before);
             return;
         }
-        if mark.n <= before {
-            let unknown = matches!(line.odd.get(&mark.n), Some(Odd::Unknown { .. }));
-            match line.reader.passed.remove(&mark.n) {
+        if tag.n <= before {
+            let unknown = matches!(line.odd.get(&tag.n), Some(Odd::Unknown { .. }));
+            match line.reader.passed.remove(&tag.n) {
                 true if unknown => {
                     line.reader.count += 1;
                     inner.totals.at_readers += 1;
                 }
-                true => inner.find("reader: out of order", format!("{mark} came after number {before}")),
-                false => inner.find("reader: doubled", format!("{mark} came again")),
+                true => inner.find("reader: out of order", format!("{tag} came after number {before}")),
+                false => inner.find("reader: doubled", format!("{tag} came again")),
             }
             return;
         }
         let mut left_out = Vec::new();
-        for n in before + 1..mark.n {
+        for n in before + 1..tag.n {
             match (line.pending.contains_key(&n), line.odd.get(&n)) {
                 (true, _) | (_, Some(Odd::Unknown { .. })) => {
                     line.reader.passed.insert(n);
                 }
                 (false, Some(Odd::Refused | Odd::Missing)) => {}
-                (false, None) if mark.channel.loose => {}
+                (false, None) if tag.channel.loose => {}
                 (false, None) => left_out.push(n),
             }
         }
-        line.reader.last = mark.n;
+        line.reader.last = tag.n;
         line.reader.count += 1;
         inner.totals.at_readers += 1;
         for n in left_out {
-            let lost = Mark { channel: mark.channel, n };
-            inner.find("reader: left out", format!("{lost} was acknowledged; {mark} came without it"));
+            let lost = Tag { channel: tag.channel, n };
+            inner.find("reader: left out", format!("{lost} was acknowledged; {tag} came without it"));
         }
     }
 
-    /// One of several who follow a channel, and remembers by itself how far it has come.
-    pub(super) fn at_follower(&self, mark: Mark, seen: &mut HashMap<Channel, u64>) {
+    /// Notes a message that a follower received. Each follower keeps its own positions.
+    pub(super) fn at_follower(&self, tag: Tag, seen: &mut HashMap<Channel, u64>) {
         let mut inner = self.lock();
-        let Some(line) = inner.lines.get(&mark.channel) else {
-            return inner.find("follower: never sent", mark.to_string());
+        let Some(line) = inner.lines.get(&tag.channel) else {
+            return inner.find("follower: never sent", tag.to_string());
         };
         let unknown = |n: u64| matches!(line.odd.get(&n), Some(Odd::Unknown { .. }));
-        let Some(before) = seen.insert(mark.channel, mark.n) else { return };
-        if mark.n <= before {
-            seen.insert(mark.channel, before);
-            if !unknown(mark.n) {
-                let text = format!("{mark} came after number {before}");
+        let Some(before) = seen.insert(tag.channel, tag.n) else { return };
+        if tag.n <= before {
+            seen.insert(tag.channel, before);
+            if !unknown(tag.n) {
+                let text = format!("{tag} came after number {before}");
                 inner.find("follower: doubled or out of order", text);
             }
             return;
         }
         let acked = |n: &u64| !line.pending.contains_key(n) && !line.odd.contains_key(n);
-        // A killed office forgets what came by the fast lane, and followers go on across kills.
-        let counts = |n: &u64| !mark.channel.loose && acked(n);
-        let left_out: Vec<u64> = (before + 1..mark.n).filter(counts).collect();
+        // Fire-and-forget messages may be lost in a kill, and followers go on across kills.
+        let counts = |n: &u64| !tag.channel.loose && acked(n);
+        let left_out: Vec<u64> = (before + 1..tag.n).filter(counts).collect();
         for n in left_out {
-            let lost = Mark { channel: mark.channel, n };
-            inner.find("follower: left out", format!("{lost} was acknowledged; {mark} came without it"));
+            let lost = Tag { channel: tag.channel, n };
+            inner.find("follower: left out", format!("{lost} was acknowledged; {tag} came without it"));
         }
     }
 
-    /// Whether the auditor has come across it.
-    pub(super) fn is_in_books(&self, mark: Mark) -> bool {
+    /// Whether the auditor has found it.
+    pub(super) fn is_in_database(&self, tag: Tag) -> bool {
         let inner = self.lock();
-        let Some(line) = inner.lines.get(&mark.channel) else { return false };
-        match (line.pending.get(&mark.n), line.odd.get(&mark.n)) {
-            (Some(pending), _) => pending.in_books,
-            (None, Some(odd)) => matches!(odd, Odd::Unknown { in_books: true }),
-            (None, None) => mark.n <= line.last && !line.owed.contains_key(&mark.n),
+        let Some(line) = inner.lines.get(&tag.channel) else { return false };
+        match (line.pending.get(&tag.n), line.odd.get(&tag.n)) {
+            (Some(pending), _) => pending.in_database,
+            (None, Some(odd)) => matches!(odd, Odd::Unknown { in_database: true }),
+            (None, None) => tag.n <= line.last && !line.owed.contains_key(&tag.n),
         }
     }
 
-    /// The office has been killed and is not open yet.
-    pub(super) fn office_died(&self) -> u64 {
+    /// Begins a new epoch: the server was killed.
+    pub(super) fn server_killed(&self) -> u64 {
         let mut inner = self.lock();
         inner.epoch += 1;
         inner.epoch
     }
 
-    /// Anything else that does not hold.
+    /// Notes a finding of another kind.
     pub(super) fn find(&self, rule: &'static str, evidence: String) {
         self.lock().find(rule, evidence);
     }
 
-    /// How many letters lasting readers have not come to yet.
+    /// How many messages durable readers have not received yet.
     pub(super) fn unread(&self, lasting: impl Fn(u32) -> bool) -> u64 {
         let inner = self.lock();
         let lines = inner.lines.iter().filter(|(channel, _)| lasting(channel.to));
-        lines.map(|(_, line)| line.books_count.saturating_sub(line.reader.count)).sum()
+        lines.map(|(_, line)| line.database_count.saturating_sub(line.reader.count)).sum()
     }
 
-    /// How many acknowledged letters the auditor has not come across yet, and must.
+    /// How many acknowledged messages the auditor has not found yet.
     pub(super) fn owed(&self) -> u64 {
         let inner = self.lock();
         let kept = inner.lines.iter().filter(|(channel, _)| !channel.loose);
         kept.map(|(_, line)| line.owed.len() as u64).sum()
     }
 
-    /// How many are on their way without an answer.
+    /// How many messages have no answer yet.
     pub(super) fn pending(&self) -> u64 {
         let inner = self.lock();
         inner.lines.values().map(|line| line.pending.len() as u64).sum()
     }
 
-    /// How much of what is in the books goes to each recipient or conversation.
+    /// How many found messages each recipient or conversation has.
     pub(super) fn kept_by_recipient(&self) -> HashMap<u32, u64> {
         let mut counts = HashMap::new();
         for (channel, line) in &self.lock().lines {
-            *counts.entry(channel.to).or_default() += line.books_count;
+            *counts.entry(channel.to).or_default() += line.database_count;
         }
         counts
     }
 
-    /// Everything has been said and the auditor has read to the end: what is owed now is missing.
+    /// The last check, after the auditor has read to the end: acknowledged messages that were not found are missing.
     pub(super) fn close(&self, lasting: impl Fn(u32) -> bool) {
         let mut inner = self.lock();
         let epoch = inner.epoch;
@@ -367,17 +368,17 @@ impl Ledger {
                     lost += 1;
                     continue;
                 }
-                let mark = Mark { channel: *channel, n };
-                found.push(("books: missing", format!("{mark} was acknowledged and is not there")));
+                let tag = Tag { channel: *channel, n };
+                found.push(("database: missing", format!("{tag} was acknowledged and is not there")));
             }
             for n in line.pending.keys() {
-                let mark = Mark { channel: *channel, n: *n };
-                found.push(("sender: never answered", mark.to_string()));
+                let tag = Tag { channel: *channel, n: *n };
+                found.push(("sender: never answered", tag.to_string()));
             }
-            if lasting(channel.to) && line.reader.count != line.books_count {
+            if lasting(channel.to) && line.reader.count != line.database_count {
                 let text = format!(
-                    "{} to {}: {} in the books, {} read, number {} last",
-                    channel.from, channel.to, line.books_count, line.reader.count, line.reader.last
+                    "{} to {}: {} in the database, {} read, number {} last",
+                    channel.from, channel.to, line.database_count, line.reader.count, line.reader.last
                 );
                 found.push(("reader: not all came", text));
             }
@@ -396,7 +397,7 @@ impl Ledger {
         self.lock().count
     }
 
-    /// How many findings there are, and the first of them.
+    /// The number of findings, and the first of them.
     pub(super) fn findings(&self) -> (u64, Vec<Finding>) {
         let inner = self.lock();
         (inner.count, inner.findings.clone())
@@ -406,7 +407,7 @@ impl Ledger {
 impl Inner {
     fn find(&mut self, rule: &'static str, evidence: String) {
         self.count += 1;
-        if self.findings.len() < TOLD {
+        if self.findings.len() < MAX_FINDINGS {
             self.findings.push(Finding { rule, evidence });
         }
     }

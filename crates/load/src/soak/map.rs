@@ -1,5 +1,4 @@
-//! An agent by MAP over WebSocket: several calls on their way at once, letters and turns coming in between, and every way
-//! to end a connection.
+//! An agent by MAP over WebSocket: several pending calls, messages and turns in between, and every way to end a connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,217 +7,217 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::chance::Chance;
-use super::field::{Field, tick};
-use super::ledger::{Outcome, Sitting};
-use super::mark::{Channel, Mark};
-use crate::drive::{Peer, answered};
+use super::ledger::{Outcome, ReaderSession};
+use super::rng::Rng;
+use super::shared::{Shared, tick};
+use super::tag::{Channel, Tag};
+use crate::clients::{Peer, answered};
 use posthaste::cli::exit::Failure;
 
-/// Longer than anything should take to be answered.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long one who leaves in good order waits for its answers.
-const FAREWELL: Duration = Duration::from_secs(10);
-/// Calls on their way at once.
-const AT_ONCE: u64 = 4;
+/// How long an answer may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an agent that disconnects gracefully waits for its answers.
+const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pending calls at a time.
+const MAX_PENDING: u64 = 4;
 
-/// One connection of an agent's.
-struct Seat<'a> {
-    field: &'a Field,
+/// One connection of an agent.
+struct Session<'a> {
+    shared: &'a Shared,
     me: u32,
     peer: Peer,
-    /// What has been called and not been answered.
-    pending: HashMap<u64, Mark>,
-    sitting: Sitting,
-    /// How far it has followed the turns of its conversation.
+    /// Calls without an answer yet.
+    pending: HashMap<u64, Tag>,
+    session: ReaderSession,
+    /// The last turn of each sender in its conversation.
     seen: HashMap<Channel, u64>,
 }
 
 /// How a connection ended.
 enum End {
-    /// The agent wanted it so.
+    /// On purpose.
     Chosen,
     /// It broke.
     Broken(Failure),
 }
 
-pub(super) async fn live(field: Arc<Field>, me: u32) {
-    let mut chance = field.chance(me);
-    // Not everybody at once.
-    let mut there = field.rest(chance.millis(0, 2_000)).await;
+pub(super) async fn live(shared: Arc<Shared>, me: u32) {
+    let mut rng = shared.rng(me);
+    // Agents do not start all at once.
+    let mut there = shared.rest(rng.millis(0, 2_000)).await;
     while there {
-        let phase = field.phase();
-        match take_seat(&field, me).await {
-            Ok(seat) => {
-                tick(&field.deeds.joins);
-                if let End::Broken(why) = sit(seat, &mut chance).await {
-                    field.connection_broke(me, phase, &why).await;
+        let phase = shared.phase();
+        match open_session(&shared, me).await {
+            Ok(session) => {
+                tick(&shared.actions.joins);
+                if let End::Broken(why) = work_until_leaving(session, &mut rng).await {
+                    shared.connection_broke(me, phase, &why).await;
                 }
             }
-            Err(why) => field.connection_broke(me, phase, &why).await,
+            Err(why) => shared.connection_broke(me, phase, &why).await,
         }
-        there = field.rest(chance.millis(50, 1_500)).await;
+        there = shared.rest(rng.millis(50, 1_500)).await;
     }
 }
 
-/// Somebody who comes for a moment: registers, writes, and leaves the address book again.
-pub(super) async fn visit(field: Arc<Field>, me: u32) {
-    let mut chance = field.chance(me);
-    while field.rest(chance.about(field.pause * 3)).await {
-        let phase = field.phase();
-        let mut seat = match take_seat(&field, me).await {
-            Ok(seat) => seat,
+/// A visitor: registers, writes, and unregisters.
+pub(super) async fn visit(shared: Arc<Shared>, me: u32) {
+    let mut rng = shared.rng(me);
+    while shared.rest(rng.about(shared.pause * 3)).await {
+        let phase = shared.phase();
+        let mut session = match open_session(&shared, me).await {
+            Ok(session) => session,
             Err(why) => {
-                field.connection_broke(me, phase, &why).await;
+                shared.connection_broke(me, phase, &why).await;
                 continue;
             }
         };
-        tick(&field.deeds.joins);
-        let said = seat.write(&mut chance).await;
+        tick(&shared.actions.joins);
+        let said = session.write(&mut rng).await;
         let answered = match said {
-            Ok(()) if chance.one_in(4) => Ok(()),
-            Ok(()) => seat.wait_for_answers().await,
+            Ok(()) if rng.one_in(4) => Ok(()),
+            Ok(()) => session.wait_for_answers().await,
             Err(why) => Err(why),
         };
-        if answered.is_ok() && seat.pending.is_empty() {
-            let gone = seat.call("map/agents/unregister", &json!({ "agentId": field.plan.name(me) })).await;
+        if answered.is_ok() && session.pending.is_empty() {
+            let gone =
+                session.call("map/agents/unregister", &json!({ "agentId": shared.plan.name(me) })).await;
             if gone.is_ok() {
-                tick(&field.deeds.farewells);
+                tick(&shared.actions.disconnects);
             }
         } else {
-            tick(&field.deeds.crashes);
+            tick(&shared.actions.crashes);
         }
-        seat.forget();
+        session.forget();
     }
 }
 
 /// Connects and registers.
-async fn take_seat(field: &Field, me: u32) -> Result<Seat<'_>, Failure> {
-    let agent = field.plan.agent(me);
-    let url = format!("ws://{}/map?token={}", field.address, field.tokens[me as usize]);
-    let peer = timeout(PATIENCE, Peer::dial(&url)).await??;
-    let (pending, seen, sitting) = (HashMap::new(), HashMap::new(), field.sitting());
-    let mut seat = Seat { field, me, peer, pending, sitting, seen };
-    seat.call("map/connect", &json!({ "protocolVersion": 1, "participantType": "agent" })).await?;
+async fn open_session(shared: &Shared, me: u32) -> Result<Session<'_>, Failure> {
+    let agent = shared.plan.agent(me);
+    let url = format!("ws://{}/map?token={}", shared.address, shared.tokens[me as usize]);
+    let peer = timeout(ANSWER_TIMEOUT, Peer::dial(&url)).await??;
+    let (pending, seen, session) = (HashMap::new(), HashMap::new(), shared.session());
+    let mut session = Session { shared, me, peer, pending, session, seen };
+    session.call("map/connect", &json!({ "protocolVersion": 1, "participantType": "agent" })).await?;
     let entry = json!({ "agentId": agent.name, "name": agent.name, "role": "soaker" });
     let mut tries = 0;
-    while let Err(why) = seat.call("map/agents/register", &entry).await {
-        // The office may not have noticed yet that the last connection is gone.
+    while let Err(why) = session.call("map/agents/register", &entry).await {
+        // The server may not have noticed yet that the last connection is closed.
         tries += 1;
         if tries == 20 {
             return Err(why);
         }
         sleep(Duration::from_millis(100)).await;
     }
-    if let Some(id) = agent.conversation.and_then(|of| field.conversations.get(of as usize)) {
+    if let Some(id) = agent.conversation.and_then(|of| shared.conversations.get(of as usize)) {
         let filter = json!({ "eventTypes": ["mail.turn.added"], "mail": { "conversationId": id } });
-        seat.call("map/subscribe", &json!({ "filter": filter })).await?;
+        session.call("map/subscribe", &json!({ "filter": filter })).await?;
     }
-    Ok(seat)
+    Ok(session)
 }
 
-/// Works until it is time to go, in whichever way.
-async fn sit(mut seat: Seat<'_>, chance: &mut Chance) -> End {
-    let field = seat.field;
-    let leaves = Instant::now() + chance.millis(3_000, 25_000);
-    let mut next = Instant::now() + chance.about(field.pause);
+/// Works until it is time to leave, then leaves in one of several ways.
+async fn work_until_leaving(mut session: Session<'_>, rng: &mut Rng) -> End {
+    let shared = session.shared;
+    let leaves = Instant::now() + rng.millis(3_000, 25_000);
+    let mut next = Instant::now() + rng.about(shared.pause);
     let worked = loop {
         tokio::select! {
             biased;
-            () = field.closing.cancelled() => break Ok(()),
-            frame = seat.peer.frame() => match frame {
-                Ok(text) => seat.take(&text),
+            () = shared.closing.cancelled() => break Ok(()),
+            frame = session.peer.frame() => match frame {
+                Ok(text) => session.take(&text),
                 Err(why) => break Err(why),
             },
             () = sleep_until(next) => {
-                next = Instant::now() + chance.about(field.pause);
-                if field.ending.is_cancelled() {
+                next = Instant::now() + rng.about(shared.pause);
+                if shared.ending.is_cancelled() {
                     continue;
                 }
                 if Instant::now() > leaves {
                     break Ok(());
                 }
-                if chance.one_in(40) {
-                    // Reads nothing for a while; what it is sent has to wait somewhere.
-                    tick(&field.deeds.naps);
-                    sleep(chance.millis(1_000, 5_000)).await;
+                if rng.one_in(40) {
+                    // Reads nothing for a while, so that the server has to queue.
+                    tick(&shared.actions.pauses);
+                    sleep(rng.millis(1_000, 5_000)).await;
                 }
-                if let Err(why) = seat.write(chance).await {
+                if let Err(why) = session.write(rng).await {
                     break Err(why);
                 }
             }
         }
     };
     if let Err(why) = worked {
-        seat.forget();
+        session.forget();
         return End::Broken(why);
     }
-    match chance.below(3) {
-        0 if !field.closing.is_cancelled() => {
-            tick(&field.deeds.crashes);
-            seat.forget();
+    match rng.below(3) {
+        0 if !shared.closing.is_cancelled() => {
+            tick(&shared.actions.crashes);
+            session.forget();
         }
-        1 if !field.closing.is_cancelled() => {
-            tick(&field.deeds.half_sent);
-            seat.give_up_pending();
-            seat.peer.break_off().await;
+        1 if !shared.closing.is_cancelled() => {
+            tick(&shared.actions.half_sent);
+            session.give_up_pending();
+            session.peer.break_off().await;
         }
         _ => {
-            if let Err(why) = seat.wait_for_answers().await {
-                seat.forget();
+            if let Err(why) = session.wait_for_answers().await {
+                session.forget();
                 return End::Broken(why);
             }
-            tick(&field.deeds.farewells);
-            // Whoever leaves has no use for the answer.
-            let _ = seat.call("map/disconnect", &json!({ "reason": "done" })).await;
-            seat.give_up_pending();
-            seat.peer.close().await;
+            tick(&shared.actions.disconnects);
+            // The answer does not matter.
+            let _ = session.call("map/disconnect", &json!({ "reason": "done" })).await;
+            session.give_up_pending();
+            session.peer.close().await;
         }
     }
     End::Chosen
 }
 
-impl Seat<'_> {
-    /// Several things at once: letters that are kept, letters that promise nothing, and turns. Nothing once the end has come,
-    /// which one who napped or was still connecting may have missed: nobody would look for it any more.
-    async fn write(&mut self, chance: &mut Chance) -> Result<(), Failure> {
-        if self.field.ending.is_cancelled() {
+impl Session<'_> {
+    /// Sends several things at once: durable messages, fire-and-forget messages, and turns. Sends nothing after the end, which an
+    /// agent that paused or was connecting may have missed, because the checks would not cover it.
+    async fn write(&mut self, rng: &mut Rng) -> Result<(), Failure> {
+        if self.shared.ending.is_cancelled() {
             return Ok(());
         }
-        let agent = self.field.plan.agent(self.me);
-        for _ in 0..=chance.below(AT_ONCE.saturating_sub(self.pending.len() as u64)) {
-            let talk =
-                agent.conversation.and_then(|of| Some((of, self.field.conversations.get(of as usize)?)));
-            let kind = chance.below(10);
-            let (mark, method, params) = match (kind, talk) {
+        let agent = self.shared.plan.agent(self.me);
+        for _ in 0..=rng.below(MAX_PENDING.saturating_sub(self.pending.len() as u64)) {
+            let conversation =
+                agent.conversation.and_then(|of| Some((of, self.shared.conversations.get(of as usize)?)));
+            let kind = rng.below(10);
+            let (tag, method, params) = match (kind, conversation) {
                 (0..=2, Some((of, id))) => {
-                    let mark = self.field.ledger.next(Channel::turns(self.me, of));
-                    let content = json!({ "text": format!("{mark} {}", chance.prose()) });
-                    tick(&self.field.deeds.turns);
+                    let tag = self.shared.ledger.next(Channel::turns(self.me, of));
+                    let content = json!({ "text": format!("{tag} {}", rng.prose()) });
+                    tick(&self.shared.actions.turns);
                     (
-                        mark,
+                        tag,
                         "mail/turn",
                         json!({ "conversationId": id, "contentType": "text", "content": content }),
                     )
                 }
                 _ => {
-                    let Some(&to) = chance.pick(&agent.circle) else { return Ok(()) };
+                    let Some(&to) = rng.pick(&agent.recipients) else { return Ok(()) };
                     let loose = kind > 6;
                     let channel =
                         if loose { Channel::loose(self.me, to) } else { Channel::kept(self.me, to) };
-                    let mark = self.field.ledger.next(channel);
+                    let tag = self.shared.ledger.next(channel);
                     let delivery = if loose { "fire-and-forget" } else { "guaranteed" };
                     let meta = json!({ "delivery": delivery });
-                    let payload =
-                        json!({ "type": "note", "subject": mark.to_string(), "text": chance.prose() });
-                    let to = json!({ "agent": self.field.plan.name(to) });
-                    (mark, "map/send", json!({ "to": to, "payload": payload, "meta": meta }))
+                    let payload = json!({ "type": "note", "subject": tag.to_string(), "text": rng.prose() });
+                    let to = json!({ "agent": self.shared.plan.name(to) });
+                    (tag, "map/send", json!({ "to": to, "payload": payload, "meta": meta }))
                 }
             };
             match self.peer.put(method, &params.to_string()).await {
-                Ok(id) => drop(self.pending.insert(id, mark)),
+                Ok(id) => drop(self.pending.insert(id, tag)),
                 Err(why) => {
-                    self.field.settle(mark, Outcome::Unknown, "");
+                    self.shared.settle(tag, Outcome::Unknown, "");
                     return Err(why);
                 }
             }
@@ -226,41 +225,41 @@ impl Seat<'_> {
         self.peer.flush().await
     }
 
-    /// Whatever has come.
+    /// Handles a frame: an answer, a message or an event.
     fn take(&mut self, text: &str) {
         if let Some(id) = answered(text) {
-            if let Some(mark) = self.pending.remove(&id) {
-                self.settle(mark, text);
+            if let Some(tag) = self.pending.remove(&id) {
+                self.settle(tag, text);
             }
             return;
         }
-        let Some(mark) = Mark::find(text) else { return };
+        let Some(tag) = Tag::find(text) else { return };
         if text.contains(r#""method":"map/message""#) {
-            self.field.ledger.at_reader(mark, self.sitting);
+            self.shared.ledger.at_reader(tag, self.session);
         } else if text.contains(r#""method":"map/event""#) {
-            self.field.ledger.at_follower(mark, &mut self.seen);
+            self.shared.ledger.at_follower(tag, &mut self.seen);
         }
     }
 
-    fn settle(&self, mark: Mark, text: &str) {
+    fn settle(&self, tag: Tag, text: &str) {
         let answer: Value = serde_json::from_str(text).unwrap_or_default();
         let result = &answer["result"];
-        let taken = match mark.channel.conversation() {
+        let taken = match tag.channel.conversation() {
             Some(_) => result["turn"].is_object(),
             None => matches!(result["receipts"][0]["status"].as_str(), Some("delivered" | "queued")),
         };
         match taken {
-            true => self.field.settle(mark, Outcome::Acked, ""),
-            false => self.field.settle(mark, Outcome::Refused, text),
+            true => self.shared.settle(tag, Outcome::Acked, ""),
+            false => self.shared.settle(tag, Outcome::Refused, text),
         }
     }
 
-    /// Calls and waits; whatever else comes is taken meanwhile.
+    /// Calls and waits for the answer; handles other frames meanwhile.
     async fn call(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
         let id = self.peer.put(method, &params.to_string()).await?;
         self.peer.flush().await?;
         loop {
-            let text = timeout(PATIENCE, self.peer.frame()).await??;
+            let text = timeout(ANSWER_TIMEOUT, self.peer.frame()).await??;
             if answered(&text) != Some(id) {
                 self.take(&text);
                 continue;
@@ -274,22 +273,22 @@ impl Seat<'_> {
     }
 
     async fn wait_for_answers(&mut self) -> Result<(), Failure> {
-        let end = Instant::now() + FAREWELL;
+        let end = Instant::now() + LAST_ANSWERS_TIMEOUT;
         while !self.pending.is_empty() && Instant::now() < end {
-            let text = timeout(FAREWELL, self.peer.frame()).await??;
+            let text = timeout(LAST_ANSWERS_TIMEOUT, self.peer.frame()).await??;
             self.take(&text);
         }
         Ok(())
     }
 
-    /// What was not answered never will be.
+    /// Notes that pending calls got no answer.
     fn give_up_pending(&mut self) {
-        for (_, mark) in self.pending.drain() {
-            self.field.settle(mark, Outcome::Unknown, "");
+        for (_, tag) in self.pending.drain() {
+            self.shared.settle(tag, Outcome::Unknown, "");
         }
     }
 
-    /// Drops the connection without a word.
+    /// Drops the connection.
     fn forget(mut self) {
         self.give_up_pending();
     }

@@ -1,40 +1,54 @@
-//! An agent by the office's own methods: every letter has a key, so that one whose answer was lost is sent again and
-//! counts once.
+//! An agent by posthaste's own methods: every message has an idempotency key, so that it can be sent again if the answer was
+//! lost.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use posthaste_engine::stamp;
-use serde_json::{Value, json};
+use posthaste_wire::control::{
+    Delivery, InboxMessage, InboxOrder, InboxParams, InboxResult, MarkParams, Message, PageSize,
+    ReleaseParams, ReleaseResult, ReserveParams, ReserveResult, SearchParams, SearchResult, SendParams,
+    SendResult,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::to_raw_value;
 
-use super::chance::Chance;
-use super::field::{Field, tick};
-use super::ledger::{Outcome, Sitting};
-use super::mark::{Channel, Mark};
-use super::phone::{Cut, Phone};
+use super::http::{HttpClient, NoAnswer};
+use super::ledger::{Outcome, ReaderSession};
+use super::rng::Rng;
+use super::shared::{Shared, tick};
+use super::tag::{Channel, Tag};
+use crate::clients::own_request;
 use posthaste_wire::control;
 
-/// How often the inbox is looked into when there is nothing else to do any more.
-pub(super) const LAST_LOOKS: Duration = Duration::from_millis(300);
+/// How often the inbox is read after the work has ended.
+pub(super) const LAST_READ_EVERY: Duration = Duration::from_millis(300);
+
+/// Messages of one page.
+const PAGE: usize = 200;
+/// The scope of the agents' reservations.
+const SCOPE: &str = "project:own";
 
 struct Agent<'a> {
-    field: &'a Field,
+    shared: &'a Shared,
     me: u32,
     name: &'a str,
-    chance: Chance,
-    phone: Phone<'a>,
-    /// The last letter it has read.
+    rng: Rng,
+    http: HttpClient<'a>,
+    /// The last message it has read.
     cursor: i64,
 }
 
-pub(super) async fn live(field: Arc<Field>, me: u32) {
-    let phone = Phone::new(&field, &field.token);
-    let (name, chance) = (field.plan.name(me), field.chance(me));
-    let mut agent = Agent { field: &field, me, name, chance, phone, cursor: 0 };
-    while field.rest(agent.chance.about(field.pause)).await {
-        // Only the end of everything interrupts it in the middle.
-        let done = match agent.chance.below(10) {
+pub(super) async fn live(shared: Arc<Shared>, me: u32) {
+    let http = HttpClient::new(&shared, &shared.token);
+    let (name, rng) = (shared.plan.name(me), shared.rng(me));
+    let mut agent = Agent { shared: &shared, me, name, rng, http, cursor: 0 };
+    while shared.rest(agent.rng.about(shared.pause)).await {
+        // Fails only if agents are to leave.
+        let done = match agent.rng.below(10) {
             0..=5 => agent.send().await,
             6..=7 => agent.read().await,
             8 => agent.reserve().await,
@@ -44,107 +58,148 @@ pub(super) async fn live(field: Arc<Field>, me: u32) {
             break;
         }
     }
-    while field.linger(LAST_LOOKS).await {
+    while shared.linger(LAST_READ_EVERY).await {
         let _ = agent.read().await;
     }
 }
 
 impl Agent<'_> {
-    async fn send(&mut self) -> Result<(), Cut> {
-        let Some(&to) = self.chance.pick(&self.field.plan.agent(self.me).circle) else { return Ok(()) };
-        let mark = self.field.ledger.next(Channel::kept(self.me, to));
-        let letter = json!({
-            "from": self.name, "to": [self.field.plan.name(to)], "subject": mark.to_string(),
-            "body": self.chance.prose(), "key": mark.to_string(),
-            "ack_required": self.chance.one_in(4),
-        });
-        if self.chance.one_in(30) {
-            // It forgets that it has asked, and asks again under the same key.
-            tick(&self.field.deeds.crashes);
-            let body = json!({ "jsonrpc": "2.0", "id": 1, "method": format!("{}send", control::PREFIX), "params": letter });
-            let whole = self.chance.one_in(2);
-            let _ = self.phone.abandon("POST", control::PATH, &body.to_string(), whole).await;
+    async fn send(&mut self) -> Result<(), NoAnswer> {
+        let Some(&to) = self.rng.pick(&self.shared.plan.agent(self.me).recipients) else { return Ok(()) };
+        let tag = self.shared.ledger.next(Channel::kept(self.me, to));
+        let params = SendParams {
+            from: Some(self.name.to_owned()),
+            to: vec![self.shared.plan.name(to).to_owned()],
+            cc: Vec::new(),
+            bcc: Vec::new(),
+            kind: String::new(),
+            subject: Some(tag.to_string()),
+            body: to_raw_value(&self.rng.prose()).map_err(|_| NoAnswer)?,
+            priority: None,
+            ack_required: self.rng.one_in(4),
+            expires_at: None,
+            conversation: None,
+            in_reply_to: None,
+            key: Some(tag.to_string()),
+            attachments: Vec::new(),
+        };
+        if self.rng.one_in(30) {
+            // A crash: the message is sent again under the same key.
+            tick(&self.shared.actions.crashes);
+            let body = own_request("send", &params).map_err(|_| NoAnswer)?;
+            let whole = self.rng.one_in(2);
+            let _ = self.http.abandon("POST", control::PATH, &body, whole).await;
         }
-        match self.phone.own_surely("send", &letter).await {
-            Ok(Ok(_)) => self.field.settle(mark, Outcome::Acked, ""),
-            Ok(Err(why)) => self.field.settle(mark, Outcome::Refused, &why),
-            Err(Cut) => {
-                self.field.settle(mark, Outcome::Unknown, "");
-                return Err(Cut);
+        match self.http.own_until_answered::<SendResult>("send", &params).await {
+            Ok(Ok(_)) => self.shared.settle(tag, Outcome::Acked, ""),
+            Ok(Err(why)) => self.shared.settle(tag, Outcome::Refused, &why),
+            Err(NoAnswer) => {
+                self.shared.settle(tag, Outcome::Unknown, "");
+                return Err(NoAnswer);
             }
         }
         Ok(())
     }
 
-    async fn read(&mut self) -> Result<(), Cut> {
+    async fn read(&mut self) -> Result<(), NoAnswer> {
         loop {
-            let page = json!({ "agent": self.name, "after": self.cursor, "order": "oldest", "limit": 200 });
-            let Some(page) = self.ask("inbox", &page).await? else { return Ok(()) };
-            let letters = page["messages"].as_array().cloned().unwrap_or_default();
-            for letter in &letters {
-                self.cursor = letter["seq"].as_i64().unwrap_or(self.cursor);
-                if let Some(mark) = mark_of(letter) {
-                    self.field.ledger.at_reader(mark, Sitting::Lasting);
+            let params = InboxParams {
+                agent: Some(self.name.to_owned()),
+                after: Some(self.cursor),
+                order: InboxOrder::Oldest,
+                limit: PageSize(PAGE),
+                ..InboxParams::default()
+            };
+            let Some(page) = self.ask::<InboxResult>("inbox", &params).await? else { return Ok(()) };
+            for InboxMessage { message, .. } in &page.messages {
+                self.cursor = message.seq;
+                if let Some(tag) = tag_of(message) {
+                    self.shared.ledger.at_reader(tag, ReaderSession::Durable);
                 }
-                if letter["ack_required"] == true {
-                    let ack = json!({ "agent": self.name, "message": letter["id"] });
-                    if self.ask("ack", &ack).await?.is_some() {
-                        tick(&self.field.acked[self.me as usize]);
-                        tick(&self.field.deeds.acks);
+                if message.ack_required {
+                    let ack = MarkParams {
+                        agent: Some(self.name.to_owned()),
+                        message: message.id.clone(),
+                        response: None,
+                    };
+                    if self.ask::<Delivery>("ack", &ack).await?.is_some() {
+                        tick(&self.shared.acked[self.me as usize]);
+                        tick(&self.shared.actions.acks);
                     }
                 }
             }
-            if letters.is_empty() {
+            if page.messages.is_empty() {
                 return Ok(());
             }
         }
     }
 
-    /// Takes a reservation, or gives it back.
-    async fn reserve(&mut self) -> Result<(), Cut> {
-        let held = &self.field.held[self.me as usize];
+    /// Makes a reservation, or releases it.
+    async fn reserve(&mut self) -> Result<(), NoAnswer> {
+        let held = &self.shared.held[self.me as usize];
         if held.load(Ordering::Relaxed) == 0 {
-            // A name for each, which makes asking again harmless.
-            let key = format!("soak-{:x}", self.chance.next());
-            let given = json!({
-                "agent": self.name, "key": key, "scope": "project:own", "paths": [format!("src/{}/**", self.name)],
-                "expires_at": stamp::now() + 24 * 3_600_000,
-            });
-            if self.ask("reserve", &given).await?.is_some() {
+            let params = ReserveParams {
+                agent: Some(self.name.to_owned()),
+                // Its own key makes the request safe to repeat.
+                key: Some(format!("soak-{:x}", self.rng.next())),
+                scope: SCOPE.to_owned(),
+                directory: None,
+                paths: vec![format!("src/{}/**", self.name)],
+                exclusive: true,
+                reason: None,
+                expires_at: stamp::now() + 24 * 3_600_000,
+            };
+            if self.ask::<ReserveResult>("reserve", &params).await?.is_some() {
                 held.store(1, Ordering::Relaxed);
-                tick(&self.field.deeds.reserved);
+                tick(&self.shared.actions.reserved);
             }
-        } else if self.ask("release", &json!({ "agent": self.name, "scope": "project:own" })).await?.is_some()
-        {
+            return Ok(());
+        }
+        let params = ReleaseParams {
+            agent: Some(self.name.to_owned()),
+            scope: Some(SCOPE.to_owned()),
+            ..ReleaseParams::default()
+        };
+        if self.ask::<ReleaseResult>("release", &params).await?.is_some() {
             held.store(0, Ordering::Relaxed);
-            tick(&self.field.deeds.released);
+            tick(&self.shared.actions.released);
         }
         Ok(())
     }
 
-    async fn search(&mut self) -> Result<(), Cut> {
-        let query = json!({ "agent": self.name, "query": "tests files", "newest": true, "limit": 5 });
-        self.ask("search", &query).await?;
-        tick(&self.field.deeds.searches);
+    async fn search(&mut self) -> Result<(), NoAnswer> {
+        let params = SearchParams {
+            agent: Some(self.name.to_owned()),
+            query: "tests files".to_owned(),
+            newest: true,
+            limit: PageSize(5),
+            ..SearchParams::default()
+        };
+        self.ask::<SearchResult>("search", &params).await?;
+        tick(&self.shared.actions.searches);
         Ok(())
     }
 
-    /// Something that may be asked twice. Nothing if it was refused, which is told.
-    async fn ask(&mut self, method: &str, params: &Value) -> Result<Option<Value>, Cut> {
-        match self.phone.own_surely(method, params).await? {
+    /// Calls a method that may be repeated. None if it was refused, which is noted.
+    async fn ask<R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<Option<R>, NoAnswer> {
+        match self.http.own_until_answered(method, params).await? {
             Ok(answer) => Ok(Some(answer)),
             Err(why) => {
-                self.field.refused(&why, &format!("{} {method}", self.name));
+                self.shared.refused(&why, &format!("{} {method}", self.name));
                 Ok(None)
             }
         }
     }
 }
 
-/// The mark of a letter as the office's own methods show it.
-pub(super) fn mark_of(letter: &Value) -> Option<Mark> {
-    letter["subject"].as_str().and_then(Mark::find).or_else(|| match &letter["body"] {
-        Value::String(text) => Mark::find(text),
-        other => Mark::find(&other.to_string()),
+/// The tag of a message in an answer of posthaste's own methods.
+pub(super) fn tag_of(message: &Message) -> Option<Tag> {
+    message.subject.as_deref().and_then(Tag::find).or_else(|| match &message.body {
+        Value::String(text) => Tag::find(text),
+        other => Tag::find(&other.to_string()),
     })
 }

@@ -1,15 +1,15 @@
-//! Who is in the fleet, by which door, and who writes to whom. Follows from the number of agents and the seed alone.
+//! The agents of the fleet: door, recipients and conversation of each. Follows from the number of agents and the seed alone.
 
 use serde::Serialize;
 
-use super::chance::Chance;
+use super::rng::Rng;
 
-/// How many each agent writes to.
-const CIRCLE: usize = 4;
+/// Recipients of each agent.
+const RECIPIENTS: usize = 4;
 /// Agents of one conversation.
-const TABLE: usize = 6;
+const PARTICIPANTS: usize = 6;
 
-/// The way that one comes in by.
+/// The door of an agent, or its role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Door {
@@ -17,18 +17,18 @@ pub(super) enum Door {
     Mcp,
     Airc,
     Files,
-    /// The office's own methods.
+    /// The server's own methods.
     Own,
-    /// Gives tasks to the swarm; nobody writes to it.
+    /// Gives tasks to the swarm; gets no mail.
     Swarm,
-    /// Comes by MAP for a moment, and leaves the address book again; nobody writes to it.
+    /// Registers by MAP for a moment and unregisters; gets no mail.
     Visitor,
-    /// Follows everything by MAP, and reads slowly; nobody writes to it.
+    /// Subscribes to all events by MAP and reads slowly; gets no mail.
     Follower,
 }
 
 impl Door {
-    /// Those who can be written to, and the rest; in hundredths of the fleet.
+    /// The share of each door, in hundredths of the fleet.
     const SHARES: [(Self, u32); 8] = [
         (Self::Map, 32),
         (Self::Mcp, 18),
@@ -67,8 +67,8 @@ impl Door {
 pub(super) struct Agent {
     pub(super) name: String,
     pub(super) door: Door,
-    /// Whom it writes to.
-    pub(super) circle: Vec<u32>,
+    /// The agents that it writes to.
+    pub(super) recipients: Vec<u32>,
     /// The conversation it takes part in.
     pub(super) conversation: Option<u32>,
 }
@@ -76,7 +76,7 @@ pub(super) struct Agent {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) agents: Vec<Agent>,
-    /// Who takes part in each conversation.
+    /// The participants of each conversation.
     pub(super) conversations: Vec<Vec<u32>>,
 }
 
@@ -86,22 +86,22 @@ impl Plan {
         for (door, share) in Door::SHARES {
             for n in 0..(count * share / 100).max(2) {
                 let name = format!("{}_{n}", door.word());
-                agents.push(Agent { name, door, circle: Vec::new(), conversation: None });
+                agents.push(Agent { name, door, recipients: Vec::new(), conversation: None });
             }
         }
         let mut plan = Self { agents, conversations: Vec::new() };
         for (me, number) in (0_u32..).take(plan.agents.len()).enumerate() {
-            let mut chance = Chance::new(seed, u64::from(number));
-            let circle = plan.circle(me, &mut chance);
-            plan.agents[me].circle = circle;
+            let mut rng = Rng::new(seed, u64::from(number));
+            let recipients = plan.recipients(me, &mut rng);
+            plan.agents[me].recipients = recipients;
         }
         let speakers: Vec<u32> = plan.of(Door::Map).collect();
-        for table in speakers.chunks(TABLE) {
+        for participants in speakers.chunks(PARTICIPANTS) {
             let number = u32::try_from(plan.conversations.len()).unwrap_or(u32::MAX);
-            for agent in table {
+            for agent in participants {
                 plan.agents[*agent as usize].conversation = Some(number);
             }
-            plan.conversations.push(table.to_vec());
+            plan.conversations.push(participants.to_vec());
         }
         plan
     }
@@ -119,39 +119,39 @@ impl Plan {
         &self.agent(number).name
     }
 
-    /// Whether whoever has this number reads its whole inbox.
+    /// Whether the agent of this number reads its whole inbox.
     pub(super) fn reads_all(&self, number: u32) -> bool {
         self.agents.get(number as usize).is_some_and(|agent| agent.door.reads_all())
     }
 
-    fn circle(&self, me: usize, chance: &mut Chance) -> Vec<u32> {
+    fn recipients(&self, me: usize, rng: &mut Rng) -> Vec<u32> {
         let door = self.agents[me].door;
         let fits = |number: usize, so_far: &[u32]| {
             let other = self.agents[number].door;
             match door {
                 _ if number == me || !other.takes_mail() => false,
                 Door::Swarm | Door::Follower => false,
-                // A file for somebody makes a mailbox, and whoever has one gets all mail as files. One such neighbour is
-                // enough, and it must be one that looks into its inbox at the office as well.
+                // A file for an agent makes a mailbox, and from then on the agent gets all mail as files. One such recipient is
+                // enough, and it must be one that also reads its inbox at the server.
                 Door::Files => {
                     let outside = so_far.iter().any(|of| self.agents[*of as usize].door != Door::Files);
                     if outside { other == Door::Files } else { other.reads_all() }
                 }
-                // Identities of AIRC know their contacts by name; one who is gone in a moment is none.
+                // AIRC identities need consent, and a visitor does not stay long enough for it.
                 Door::Visitor => other != Door::Airc,
                 _ => true,
             }
         };
-        let mut circle: Vec<u32> = Vec::new();
-        // A fleet may be too small for a full circle.
-        for _ in 0..CIRCLE * 50 {
-            let number = usize::try_from(chance.below(self.agents.len() as u64)).unwrap_or(0);
+        let mut recipients: Vec<u32> = Vec::new();
+        // A fleet may be too small for the full number.
+        for _ in 0..RECIPIENTS * 50 {
+            let number = usize::try_from(rng.below(self.agents.len() as u64)).unwrap_or(0);
             let Ok(short) = u32::try_from(number) else { continue };
-            if circle.len() < CIRCLE && fits(number, &circle) && !circle.contains(&short) {
-                circle.push(short);
+            if recipients.len() < RECIPIENTS && fits(number, &recipients) && !recipients.contains(&short) {
+                recipients.push(short);
             }
         }
-        circle
+        recipients
     }
 }
 
@@ -160,21 +160,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_has_somebody_to_write_to_and_the_seed_decides_whom() {
+    fn every_agent_has_recipients_that_follow_from_the_seed() {
         for count in [16, 60, 300] {
             let plan = Plan::new(count, 7);
             for agent in &plan.agents {
                 let silent = matches!(agent.door, Door::Swarm | Door::Follower);
-                assert_eq!(agent.circle.is_empty(), silent, "{agent:?}");
-                for other in &agent.circle {
+                assert_eq!(agent.recipients.is_empty(), silent, "{agent:?}");
+                for other in &agent.recipients {
                     assert!(plan.agent(*other).door.takes_mail());
                     assert_ne!(plan.name(*other), agent.name);
                 }
             }
-            assert!(plan.conversations.iter().all(|table| !table.is_empty()));
-            let circles = |plan: &Plan| plan.agents.iter().map(|one| one.circle.clone()).collect::<Vec<_>>();
-            assert_eq!(circles(&plan), circles(&Plan::new(count, 7)));
-            assert_ne!(circles(&plan), circles(&Plan::new(count, 8)));
+            assert!(plan.conversations.iter().all(|participants| !participants.is_empty()));
+            let recipients =
+                |plan: &Plan| plan.agents.iter().map(|one| one.recipients.clone()).collect::<Vec<_>>();
+            assert_eq!(recipients(&plan), recipients(&Plan::new(count, 7)));
+            assert_ne!(recipients(&plan), recipients(&Plan::new(count, 8)));
         }
         let doors: std::collections::BTreeSet<Door> =
             Plan::new(16, 1).agents.iter().map(|agent| agent.door).collect();

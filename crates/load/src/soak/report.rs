@@ -1,12 +1,12 @@
-//! What a soak came to: for people, and for programs.
+//! The report of a soak: for people, and as JSON.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::field::DoorCount;
 use super::ledger::{Finding, Totals};
+use super::shared::DoorCount;
 use super::watch::{Sample, Trend};
 use posthaste::cli::exit::Failure;
 use posthaste::cli::output::{Output, Style, Table};
@@ -20,16 +20,16 @@ pub(super) struct Report {
     pub(super) seed: u64,
     pub(super) seconds: u64,
     pub(super) doors: BTreeMap<&'static str, DoorCount>,
-    pub(super) letters: Totals,
-    pub(super) deeds: BTreeMap<&'static str, u64>,
+    pub(super) messages: Totals,
+    pub(super) actions: BTreeMap<&'static str, u64>,
     pub(super) kills: usize,
-    /// How long the office took to be open again, in milliseconds.
+    /// How long each start after a kill took, in milliseconds.
     pub(super) opened_again_ms: Vec<u64>,
-    /// What the office says, and what the fleet counted.
+    /// The server's counters, and the fleet's.
     pub(super) counters: BTreeMap<String, [u64; 2]>,
     pub(super) refusals: BTreeMap<String, u64>,
     pub(super) memory: Option<Trend>,
-    /// Before anybody came, and after everybody had left.
+    /// Before the fleet came, and after it left.
     pub(super) at_rest: Option<[Sample; 2]>,
     pub(super) most: Option<Sample>,
     pub(super) warnings_in_log: u64,
@@ -37,7 +37,7 @@ pub(super) struct Report {
     pub(super) own_bytes: Option<u64>,
     pub(super) finding_count: u64,
     pub(super) findings: Vec<Finding>,
-    /// Where everything lies, if it was kept.
+    /// The directory, if it was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) kept: Option<String>,
 }
@@ -59,13 +59,14 @@ impl Report {
             table.row(cells, Style::Plain);
         }
         output.table(&table)?;
-        let deeds: Vec<String> =
-            self.deeds.iter().map(|(what, count)| format!("{count} {}", what.replace('_', " "))).collect();
-        output.line(&format!("\n{}", deeds.join(", ")))?;
+        let actions: Vec<String> =
+            self.actions.iter().map(|(what, count)| format!("{count} {}", what.replace('_', " "))).collect();
+        output.line(&format!("\n{}", actions.join(", ")))?;
         let slowest = self.opened_again_ms.iter().max().copied().unwrap_or_default();
-        let Totals { in_books, at_readers, repeated_after_a_loss, loose_lost_in_kills, .. } = self.letters;
+        let Totals { in_database, at_readers, repeated_after_a_loss, loose_lost_in_kills, .. } =
+            self.messages;
         output.line(&format!(
-            "{} kills, open again within {}; {in_books} letters and turns in the books, {at_readers} at readers, \
+            "{} kills, open again within {}; {in_database} messages and turns in the event log, {at_readers} at readers, \
              {repeated_after_a_loss} repeated after a loss, {loose_lost_in_kills} sent fire-and-forget lost in kills",
             self.kills,
             show_span(Duration::from_millis(slowest)),

@@ -1,27 +1,27 @@
-//! Memory and handles of the office, as the system tells them, and whether they stay flat.
+//! Memory and handles of the server's process, and whether they stay flat.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::drive::Process;
+use crate::clients::Process;
 
-/// What memory may grow by under a steady load, once warm: a constant, and a share of what it was.
+/// How much memory may grow under a steady load after the warm-up: a constant, and a share.
 const GROWTH_BYTES: u64 = 24 << 20;
 const GROWTH_SHARE: f64 = 0.15;
-/// The first part of the time under one office in which memory may do what it likes: caches fill, agents come.
+/// The share of a server's run that is warm-up: caches fill, agents come.
 const WARM_UP: f64 = 0.4;
-/// Handles other than sockets that may stay: readers of the books are opened when they are first needed.
+/// Handles other than sockets that may stay: database connections for reading are opened when they are first needed.
 pub(super) const SPARE_FILES: u64 = 24;
-/// Fewer samples after the warm-up say nothing.
-const LEAST: usize = 8;
+/// The least number of samples after the warm-up that is compared.
+const MIN_SAMPLES: usize = 8;
 
-/// One look.
+/// One sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Sample {
     pub(super) seconds: u64,
-    /// How often the office had been killed before.
+    /// How often the server had been killed before.
     pub(super) epoch: u64,
     /// Memory that is its own: neither files nor shared.
     pub(super) bytes: u64,
@@ -31,7 +31,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// What the system says of a process now; nothing where it does not tell.
+    /// A sample of a process; none where the system has no /proc.
     pub(super) fn take(process: Process, started: Instant, epoch: u64) -> Option<Self> {
         let id = process.id?;
         let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
@@ -54,7 +54,7 @@ impl Sample {
     }
 }
 
-/// What memory did under the office that lived last.
+/// Memory and files in the last run of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Trend {
     pub(super) samples: usize,
@@ -68,12 +68,12 @@ pub(super) struct Trend {
 }
 
 impl Trend {
-    /// Nothing if there is too little to go by.
+    /// None if there are too few samples.
     pub(super) fn of(samples: &[Sample]) -> Option<Self> {
         let epoch = samples.last()?.epoch;
         let all: Vec<&Sample> = samples.iter().filter(|sample| sample.epoch == epoch).collect();
         let warm = &all[(all.len() as f64 * WARM_UP) as usize..];
-        if warm.len() < LEAST {
+        if warm.len() < MIN_SAMPLES {
             return None;
         }
         let third = warm.len() / 3;
@@ -110,14 +110,13 @@ impl Trend {
     }
 }
 
-/// Whether the handles are those of an office that nobody talks to, as it was at the beginning; but it holds on to the
-/// directories of mailboxes that have come since.
+/// Whether the handles are those of an idle server, as at the start; it also keeps one for each new mailbox.
 pub(super) fn is_at_rest(base: &Sample, now: &Sample, mailboxes: u64) -> bool {
     now.sockets <= base.sockets && now.files <= base.files + SPARE_FILES + mailboxes
 }
 
-/// How long handles may take to come back once everybody has left.
-pub(super) const SETTLING: Duration = Duration::from_secs(20);
+/// How long handles may take to be closed after the fleet has left.
+pub(super) const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[cfg(test)]
 mod tests {
@@ -136,13 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_told_from_noise() {
+    fn growth_is_distinguished_from_noise() {
         let flat = Trend::of(&run(0, 100, 1)).unwrap();
         assert_eq!((flat.problem(), flat.samples), (None, 60));
         // A megabyte each second, over forty seconds between the medians.
         let grown = Trend::of(&run(1 << 20, 100, 1)).unwrap();
         assert!(grown.problem().unwrap().starts_with("memory went from"));
-        // Only the last office's life counts, and a short one says nothing.
+        // Only the last run counts, and a short one has too few samples.
         assert_eq!(Trend::of(&run(0, 100, 4)).unwrap().samples, 15);
         assert_eq!(Trend::of(&run(0, 20, 2)), None);
         let mut leaking = run(0, 100, 1);
@@ -163,7 +162,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn this_very_process_can_be_looked_at() {
+    fn this_process_can_be_sampled() {
         let sample = Sample::take(Process { id: Some(std::process::id()) }, Instant::now(), 3).unwrap();
         assert!(sample.bytes > 0 && sample.files > 0 && sample.threads > 0 && sample.epoch == 3);
     }

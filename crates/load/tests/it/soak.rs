@@ -28,9 +28,9 @@ fn soak_for_a_few_seconds_with_a_kill() {
     for door in ["map", "mcp", "airc", "files", "own", "visitor"] {
         assert!(report["doors"][door]["acknowledged"].as_u64().unwrap() > 0, "{door}: {report:#}");
     }
-    assert!(report["deeds"]["tasks"].as_u64().unwrap() > 0, "{report:#}");
-    assert!(report["deeds"]["events_followed"].as_u64().unwrap() > 0, "{report:#}");
-    let [says, counted] = [0, 1].map(|n| report["counters"]["letters in inboxes"][n].as_u64().unwrap());
+    assert!(report["actions"]["tasks"].as_u64().unwrap() > 0, "{report:#}");
+    assert!(report["actions"]["events_followed"].as_u64().unwrap() > 0, "{report:#}");
+    let [says, counted] = [0, 1].map(|n| report["counters"]["messages in inboxes"][n].as_u64().unwrap());
     assert!(says == counted && says > 20, "{report:#}");
     // The data directory that was to be kept exists and is sound.
     let mut doctor = Command::new(posthaste());

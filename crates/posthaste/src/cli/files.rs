@@ -8,9 +8,9 @@ use posthaste_wire::files::{Kind, Stamp, Urgency};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::args::{ArchiveArgs, InboxArgs, ReadArgs, SendArgs};
+use super::body_input::body;
 use super::exit::{Exit, Failure};
-use super::human_body::body;
-use super::mail_args::{ArchiveArgs, InboxArgs, ReadArgs, SendArgs};
 use super::output::{Output, Style, Table};
 use posthaste_files::{Draft, FilesError, MAX_MESSAGE_BYTES, MailDir, MarkOutcome};
 

@@ -1,4 +1,4 @@
-//! `posthaste map`: MAP on standard input and output, at the server that is meant or on the data directory itself.
+//! `posthaste map`: MAP on standard input and output, through a server or on the data directory itself.
 
 use std::path::Path;
 use std::time::Duration;
@@ -63,15 +63,15 @@ async fn serve(config: &Config, target: &Target) -> Result<(), Failure> {
     let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
     let features = config.features();
     let stop = CancellationToken::new();
-    let shared = Host::new(office, realm, admin, features, stop.clone());
+    let host = Host::new(office, realm, admin, features, stop.clone());
     let identity = match &target.token {
         None => Ok(Identity::operator()),
-        Some(token) => shared.identify(&engine, Some(token), "map").await,
+        Some(token) => host.identify(&engine, Some(token), "map").await,
     };
     let served = match identity {
         Ok(identity) => {
             posthaste_map::serve(
-                doors::map_door(&shared),
+                doors::map_door(&host),
                 engine,
                 identity,
                 tokio::io::stdin(),
@@ -87,7 +87,7 @@ async fn serve(config: &Config, target: &Target) -> Result<(), Failure> {
     served
 }
 
-/// Carries lines to a server and frames back.
+/// Forwards lines to a server and its frames back.
 async fn attach(server: &Server, realm: Option<&RealmName>, ca: Option<&Path>) -> Result<(), Failure> {
     let (url, token) = (server.url.as_str(), server.token.as_ref());
     let unreachable =
@@ -149,7 +149,7 @@ async fn attach(server: &Server, realm: Option<&RealmName>, ca: Option<&Path>) -
             }
         }
         let _ = tokio::time::timeout(LAST_ANSWERS, open.subscribe().wait_for(|open| *open <= 0)).await;
-        // Whether the office hears our goodbye does not matter.
+        // An error does not matter: the connection ends either way.
         let _ = sink.send(Message::Close(None)).await;
     };
     let (_, written) = tokio::join!(reading, writing);

@@ -2,34 +2,17 @@
 
 use std::path::Path;
 
+use posthaste_wire::control::{HooksResult, NoParams, NudgeParams};
 use posthaste_wire::files::signals::{Hook, SentNudge};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::args::GlobalArgs;
-use super::desk::at_desk;
+use super::args::{NudgeArgs, SignalArgs};
 use super::exit::{Exit, Failure};
-use super::mail_args::{NudgeArgs, SignalArgs};
-use super::output::{Output, Style, Table, text_of};
+use super::output::{Output, Page, Style, Table, text_of};
+use super::realm_access::with_realm;
 use posthaste_files::{MailDir, StateDir, nudge_now};
-
-/// Parameters of `nudge` at a server.
-#[derive(Serialize)]
-struct NudgeParams<'a> {
-    from: &'a str,
-    to: &'a str,
-    #[serde(rename = "type")]
-    kind: &'a str,
-    message: &'a str,
-    requires_response: bool,
-}
-
-/// The list of hooks as JSON.
-#[derive(Serialize)]
-struct HookList<'a> {
-    hooks: &'a [Value],
-    next: Option<&'a str>,
-}
 
 pub(super) fn nudge(global: &GlobalArgs, args: &NudgeArgs, output: &Output) -> Result<(), Failure> {
     let done = match &args.place.mail_dir {
@@ -38,15 +21,15 @@ pub(super) fn nudge(global: &GlobalArgs, args: &NudgeArgs, output: &Output) -> R
             state_beside(dir)?.nudge(&args.to, &nudge)?;
             serde_json::to_value(SentNudge { nudge, to: args.to.clone() })?
         }
-        None => at_desk(global, &args.place.desk, async |desk| {
+        None => with_realm(global, &args.place.realm, async |realm| {
             let params = NudgeParams {
-                from: &args.from,
-                to: &args.to,
-                kind: &args.kind,
-                message: &args.message,
+                from: Some(args.from.clone()),
+                to: args.to.clone(),
+                kind: args.kind.clone(),
+                message: args.message.clone(),
                 requires_response: args.requires_response,
             };
-            desk.call("nudge", serde_json::to_value(params)?).await
+            realm.call("nudge", params).await
         })?,
     };
     if output.is_json() {
@@ -61,13 +44,13 @@ pub(super) fn hooks(global: &GlobalArgs, args: &SignalArgs, output: &Output) -> 
             let mail = if dir.exists() { Some(MailDir::open(dir)?) } else { None };
             state_beside(dir)?.hooks().iter().map(|hook| with_mail(hook, mail.as_ref())).collect()
         }
-        None => at_desk(global, &args.desk, async |desk| {
-            let answer = desk.call("hooks", Value::Object(Map::new())).await?;
-            Ok(answer["hooks"].as_array().cloned().unwrap_or_default())
+        None => with_realm(global, &args.realm, async |realm| {
+            let HooksResult { hooks } = realm.call("hooks", NoParams {}).await?;
+            Ok(hooks.iter().map(serde_json::to_value).collect::<Result<_, _>>()?)
         })?,
     };
     if output.is_json() {
-        return output.json(&HookList { hooks: &hooks, next: None });
+        return output.json(&Page::only("hooks", &hooks));
     }
     let mut table = Table::new(["AGENT", "STATUS", "BEAD", "TITLE", "ASSIGNED", "LAST ACTIVITY", "MAIL"]);
     for hook in &hooks {

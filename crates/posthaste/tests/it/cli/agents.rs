@@ -95,7 +95,7 @@ async fn a_token_makes_its_name_known_and_its_bearer_is_entered_by_its_first_mes
 
 // F8
 #[test]
-fn commands_that_only_look_enter_no_one() {
+fn reading_commands_register_no_agent() {
     let dir = TestDir::new();
     run(&dir, &["register", "typo"]).ok();
     let looked = run(&dir, &["inbox", "--agent=typooo"]);

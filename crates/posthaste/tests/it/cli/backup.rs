@@ -27,8 +27,8 @@ async fn filled(dir: &TestDir) -> Office {
         office.send("ann", "ann", &"words ".repeat(400), &n.to_string()).await.unwrap();
     }
     let file = json!({ "name": "plan.txt", "data": STANDARD.encode("the plan") });
-    let letter = json!({ "from": "ann", "to": ["ann"], "body": "see the file", "attachments": [file] });
-    office.call("send", letter).await.unwrap();
+    let message = json!({ "from": "ann", "to": ["ann"], "body": "see the file", "attachments": [file] });
+    office.call("send", message).await.unwrap();
     office
 }
 
@@ -68,9 +68,9 @@ async fn a_backup_of_everything_is_everything() {
     assert!(leftovers(dir.path()).is_empty() && leftovers(target.path()).is_empty());
 
     let office = Office::open(target.path());
-    let letter = office.inbox("ann", 0).await.pop().unwrap();
-    let hash = &letter["attachments"][0]["sha256"];
-    let asked = json!({ "agent": "ann", "message": letter["id"], "sha256": hash });
+    let message = office.inbox("ann", 0).await.pop().unwrap();
+    let hash = &message["attachments"][0]["sha256"];
+    let asked = json!({ "agent": "ann", "message": message["id"], "sha256": hash });
     let found = office.call("attachment", asked).await.unwrap();
     assert_eq!(STANDARD.decode(found["data"].as_str().unwrap()).unwrap(), b"the plan");
     let shop = office.as_bearer(office.token()).in_realm("shop");
@@ -88,8 +88,8 @@ async fn a_damaged_database_does_not_replace_a_good_backup() {
     assert_eq!(office.close(), Some(0));
     dir.posthaste().args(["backup", file]).run().ok();
     let good = fs::read(&kept).unwrap();
-    let books = dir.path().join("realms/main.db");
-    damage(&books, (fs::metadata(&books).unwrap().len() / 2) & !4_095, 8_192);
+    let database = dir.path().join("realms/main.db");
+    damage(&database, (fs::metadata(&database).unwrap().len() / 2) & !4_095, 8_192);
     let refused = dir.posthaste().args(["backup", file, "--force"]).run();
     assert_eq!(refused.code, 6, "{}", refused.stderr);
     assert!(refused.stderr.contains("damaged"), "{}", refused.stderr);
@@ -163,15 +163,15 @@ async fn a_realm_is_restored_beside_a_running_server_under_a_new_name() {
     let copy = office.as_bearer(office.token()).in_realm("copy");
     let page = copy.call("inbox", json!({ "agent": "ann", "limit": 100 })).await.unwrap();
     assert_eq!(page["messages"].as_array().unwrap().len(), 61);
-    let letter = page["messages"][0].clone();
+    let message = page["messages"][0].clone();
     let asked =
-        json!({ "agent": "ann", "message": letter["id"], "sha256": letter["attachments"][0]["sha256"] });
+        json!({ "agent": "ann", "message": message["id"], "sha256": message["attachments"][0]["sha256"] });
     copy.call("attachment", asked).await.unwrap();
     assert_eq!(office.close(), Some(0));
     dir.posthaste().args(["doctor"]).run().ok();
 }
 
-// Keys that are there are kept unless they are to be replaced, and what that means is said.
+// Existing keys are kept unless --force is given, and the consequences are reported.
 #[tokio::test]
 async fn keys_that_are_there_are_kept_unless_forced() {
     let (dir, target) = (TestDir::new(), TestDir::new());
@@ -195,7 +195,7 @@ async fn keys_that_are_there_are_kept_unless_forced() {
 
 // A running server hands a backup out to its operator alone; keys are never in it.
 #[tokio::test]
-async fn a_server_hands_out_its_backup() {
+async fn a_server_sends_its_backup() {
     let (dir, here, target) = (TestDir::new(), TestDir::new(), TestDir::new());
     let office = filled(&dir).await;
     let made = office.call("token.create", json!({ "role": "agent", "name": "eve" })).await.unwrap();
@@ -219,7 +219,7 @@ async fn a_server_hands_out_its_backup() {
 
 // F36: an admin key that cannot be used is named, by every command and by doctor.
 #[tokio::test]
-async fn an_empty_admin_key_is_named() {
+async fn an_empty_admin_key_is_reported() {
     let dir = TestDir::new();
     assert_eq!(Office::open(dir.path()).close(), Some(0));
     let key = dir.write("admin.token", "");

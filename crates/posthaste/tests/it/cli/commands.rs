@@ -1,4 +1,4 @@
-//! What the commands do at a running office and on the books themselves.
+//! What the commands do at a running server and on the database itself.
 
 use serde_json::{Value, json};
 
@@ -9,9 +9,9 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// A token works from the moment it is made, whoever has the books, and not a moment longer than it should.
+/// A token works from the moment it is made until it expires or is revoked, with and without a running server.
 #[tokio::test]
-async fn tokens_are_made_listed_and_revoked_with_and_without_an_office() {
+async fn tokens_are_made_listed_and_revoked_with_and_without_a_server() {
     let dir = TestDir::new();
     let create = ["token", "create", "--role", "agent", "--name", "ann"];
     let before = dir.posthaste().args(create).run();
@@ -41,7 +41,7 @@ async fn tokens_are_made_listed_and_revoked_with_and_without_an_office() {
 }
 
 #[tokio::test]
-async fn an_expired_token_opens_nothing() {
+async fn an_expired_token_is_refused() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let made =
@@ -57,7 +57,7 @@ async fn an_expired_token_opens_nothing() {
     assert_eq!(office.close(), Some(0));
 }
 
-/// A token of one realm is nobody in another.
+/// A token of one realm is not valid in another.
 #[tokio::test]
 async fn a_token_belongs_to_its_realm() {
     let dir = TestDir::new();
@@ -73,9 +73,9 @@ async fn a_token_belongs_to_its_realm() {
     assert_eq!(office.close(), Some(0));
 }
 
-/// Only those who run the office act for others or make tokens.
+/// Only administrators act for others or make tokens.
 #[tokio::test]
-async fn an_agents_token_speaks_for_that_agent_alone() {
+async fn an_agents_token_acts_for_that_agent_only() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     for agent in ["ann", "bob"] {
@@ -95,7 +95,7 @@ async fn an_agents_token_speaks_for_that_agent_alone() {
 
 /// A backup taken while mail comes in holds one moment; a restore brings that moment back under a new history.
 #[tokio::test]
-async fn a_backup_is_taken_while_the_office_runs_and_restored_when_it_does_not() {
+async fn a_backup_is_taken_while_the_server_runs_and_restored_when_it_is_stopped() {
     let dir = TestDir::new();
     let file = dir.path().join("kept.posthaste");
     let file = file.to_str().unwrap();
@@ -111,7 +111,7 @@ async fn a_backup_is_taken_while_the_office_runs_and_restored_when_it_does_not()
         "a file that exists is not replaced unasked"
     );
     office.send("ann", "ann", "after", "2").await.unwrap();
-    assert_eq!(dir.posthaste().args(["restore", file, "--force"]).run().code, 5, "the office is running");
+    assert_eq!(dir.posthaste().args(["restore", file, "--force"]).run().code, 5, "the server is running");
     assert_eq!(office.close(), Some(0));
 
     assert_eq!(
@@ -123,7 +123,7 @@ async fn a_backup_is_taken_while_the_office_runs_and_restored_when_it_does_not()
     assert_eq!(restore.code, 0, "{}", restore.stderr);
     let office = Office::open(dir.path());
     let bodies: Vec<Value> =
-        office.inbox("ann", 0).await.iter().map(|letter| letter["body"].clone()).collect();
+        office.inbox("ann", 0).await.iter().map(|message| message["body"].clone()).collect();
     assert_eq!(bodies, [json!("before")]);
     assert_ne!(
         office.get("/x-posthaste/status").await.1["history"],
@@ -139,7 +139,7 @@ async fn a_backup_is_taken_while_the_office_runs_and_restored_when_it_does_not()
 
 /// What brings a realm back says how many tokens came along, and can leave them out.
 #[tokio::test]
-async fn restored_and_imported_tokens_are_told_and_can_be_left_out() {
+async fn restored_and_imported_tokens_are_reported_and_can_be_left_out() {
     let dir = TestDir::new();
     let [kept, lines] = ["kept.posthaste", "kept.jsonl"].map(|name| dir.path().join(name));
     let [kept, lines] = [kept.to_str().unwrap(), lines.to_str().unwrap()];
@@ -180,7 +180,7 @@ async fn restored_and_imported_tokens_are_told_and_can_be_left_out() {
 }
 
 #[tokio::test]
-async fn the_doctor_finds_what_is_wrong() {
+async fn doctor_reports_problems() {
     let dir = TestDir::new();
     assert_eq!(Office::open(dir.path()).close(), Some(0));
     assert_eq!(dir.posthaste().args(["doctor"]).run().code, 0);
@@ -197,7 +197,7 @@ async fn the_doctor_finds_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn status_tells_how_the_office_is() {
+async fn status_shows_health_and_figures() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let status = dir.posthaste().args(["status", "--json"]).run();
@@ -237,7 +237,7 @@ async fn bad_input_is_answered_clearly() {
             -32602,
         ),
         (
-            r#"{"jsonrpc":"2.0","id":1,"method":"x-posthaste/send","params":{"from":"ann","to":["nobody"],"body":""}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"x-posthaste/send","params":{"from":"ann","to":["stranger"],"body":""}}"#,
             -32000,
         ),
         (r#"{"jsonrpc":"2.0","id":1,"method":"x-posthaste/search","params":{"query":"\"open"}}"#, -32602),
@@ -262,7 +262,7 @@ fn private(path: &std::path::Path, mode: u32) {
 }
 
 #[tokio::test]
-async fn databases_are_their_owners_whatever_was_there_before() {
+async fn databases_are_private_to_their_owner() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let (dir, target) = (TestDir::new(), TestDir::new());
     let office = Office::open(dir.path());

@@ -39,6 +39,45 @@ fn help_names_the_defaults_in_force() {
 }
 
 #[test]
+fn docs_configuration_md_is_what_the_program_prints() {
+    let printed = crate::harness::Posthaste::new().args(["config", "--markdown"]).run().ok().stdout;
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        printed == written,
+        "docs/configuration.md is out of date; make it anew with \
+         `cargo run -- config --markdown > docs/configuration.md`"
+    );
+}
+
+/// The schema has every setting, and posthaste.toml takes the values that it names.
+#[test]
+fn schema_and_file_agree() {
+    let schema = crate::harness::Posthaste::new().args(["config", "--schema"]).run().ok().json();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(schema["additionalProperties"], false);
+    let properties = schema["properties"].as_object().unwrap();
+    let rows = Config::from_text("").unwrap().rows();
+    assert!(properties.keys().eq(rows.iter().map(|row| row.setting)), "{properties:#?}");
+    for row in rows {
+        let property = &properties[row.setting];
+        assert!(property["description"].as_str().is_some_and(|text| !text.is_empty()), "{}", row.setting);
+        let is_set = row.setting != "data" && !row.value.is_null();
+        assert_eq!(property.get("default"), is_set.then_some(&row.value), "{}", row.setting);
+        let named = ["enum", "examples"].iter().filter_map(|member| property[member].as_array()).flatten();
+        for value in named.chain(property.get("default")) {
+            // A JSON string, number, list or boolean is one of TOML, too.
+            let line = format!("{} = {value}", row.setting);
+            assert!(Config::from_text(&line).is_ok(), "{line}");
+        }
+    }
+    assert_eq!(properties["max_connections"]["type"], "integer");
+    assert_eq!(properties["allowed_hosts"]["items"]["type"], "string");
+    assert_eq!(properties["safe_mode"]["enum"], json!(["auto", "on", "off", true, false]));
+    assert_eq!(properties["tools"]["enum"], json!(["core", "full"]));
+}
+
+#[test]
 fn flag_over_environment_over_file_over_default() {
     // name, flag, value by flag, variable and its text, value by environment, line, value by file, default
     type Row =
@@ -210,7 +249,7 @@ fn where_the_data_directory_and_the_file_come_from() {
 }
 
 #[test]
-fn a_file_that_is_wrong_is_said_to_be() {
+fn errors_in_the_file_are_reported() {
     let table = [
         ("lisen = 'x'", "unknown key `lisen`; did you mean `listen`?"),
         ("log-level = 'x'", "unknown key `log-level`; did you mean `log_level`?"),
@@ -218,7 +257,7 @@ fn a_file_that_is_wrong_is_said_to_be() {
         ("[listen]\nport = 1", "posthaste.toml: listen: expected a string, found a table"),
         ("max_connections = '7'", "max_connections: expected a number, found a string"),
         ("max_connections = -1", "max_connections: -1 is out of range"),
-        ("max_connections = 0", "max_connections: an office needs at least one connection"),
+        ("max_connections = 0", "max_connections: a server needs at least one connection"),
         ("auth = 'no'", "auth: expected true or false, found a string"),
         ("allowed_hosts = 'a'", "allowed_hosts: expected a list, found a string"),
         ("allowed_hosts = ['a/b']", "`a/b` is not a host name"),
@@ -258,7 +297,7 @@ fn a_named_file_must_exist() {
 }
 
 #[test]
-fn doors_to_other_machines() {
+fn listening_for_other_machines_needs_a_setting() {
     let tls = ["--tls-cert", "c", "--tls-key", "k"];
     let table: [(&[&str], bool, Option<&str>); 13] = [
         (&["--listen", "127.0.0.1:0"], false, None),

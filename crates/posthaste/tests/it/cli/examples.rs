@@ -145,11 +145,11 @@ impl World {
         write("report.pdf", "%PDF");
         write("token.txt", self.office.token());
         write("messages.jsonl", "{\"ref\":1,\"from\":\"mayor\",\"to\":\"polecat-1\",\"body\":\"go\"}\n");
-        let letter = json!({
+        let message = json!({
             "from": "mayor", "to": "polecat-1", "timestamp": "2026-03-05T10:30:00Z", "type": "coordination",
             "priority": "normal", "subject": "s", "body": "b", "read": false,
         });
-        write("mail/polecat-1/2026-03-05T10-30-00Z-mayor.json", &letter.to_string());
+        write("mail/polecat-1/2026-03-05T10-30-00Z-mayor.json", &message.to_string());
         std::fs::create_dir_all(repository.join("backup")).unwrap();
         for directory in
             [".local/share/bash-completion/completions", ".zfunc", ".config/fish/completions", "src/app"]

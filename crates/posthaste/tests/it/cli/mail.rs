@@ -1,4 +1,4 @@
-//! The commands for people's own mail: the same at an office and on the books, in words and in JSON.
+//! The commands for mail: the same at a server and on the database, in words and in JSON.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -13,28 +13,28 @@ fn run(dir: &TestDir, args: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_letter_allow_no_recipients_is_refused() {
+fn a_message_to_an_unknown_agent_is_refused() {
     let dir = TestDir::new();
-    let refused = run(&dir, &["send", "--from=ann", "--to=nobody", "--body=x"]);
+    let refused = run(&dir, &["send", "--from=ann", "--to=stranger", "--body=x"]);
     assert_eq!(refused.code, 8, "{}", refused.stderr);
-    assert!(refused.stderr.contains("there is no agent nobody"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("there is no agent stranger"), "{}", refused.stderr);
     assert_eq!(run(&dir, &["send", "--from=ann", "--body=x"]).code, 2);
     assert_eq!(run(&dir, &["send", "--from=ann", "--to=bob", "--body=x", "--priority=soon"]).code, 2);
 }
 
-/// Every command, first on the books and then at an office.
+/// Every command, first on the database and then at a server.
 #[tokio::test]
-async fn mail_goes_round_with_and_without_an_office() {
+async fn mail_commands_work_with_and_without_a_server() {
     let dir = TestDir::new();
     run(&dir, &["send", "--from=bob", "--to=bob", "--body=to myself"]).ok();
     let mut office = None;
-    for round in ["books", "office"] {
-        if round == "office" {
+    for round in ["database", "server"] {
+        if round == "server" {
             office = Some(Office::open(dir.path()));
         }
         let ok = |args: &[&str]| run(&dir, args).ok();
         let subject = format!("lunch {round}");
-        let letter = [
+        let message = [
             "send",
             "--from=ann",
             "--to=bob",
@@ -44,7 +44,7 @@ async fn mail_goes_round_with_and_without_an_office() {
             "--json",
             "--subject",
         ];
-        let sent = ok(&[&letter[..], &[&subject]].concat()).json();
+        let sent = ok(&[&message[..], &[&subject]].concat()).json();
         assert_eq!(sent["receipts"][0]["agent"], "bob");
         let id = sent["id"].as_str().unwrap();
         let listed = ok(&["inbox", "--agent=bob", "--unread", "--by-priority", "--json"]).json();
@@ -112,9 +112,9 @@ async fn mail_goes_round_with_and_without_an_office() {
     assert_eq!(office.unwrap().close(), Some(0));
 }
 
-/// An office is found by its address and believes its tokens.
+/// A server is found by its address and accepts its tokens.
 #[tokio::test]
-async fn an_office_is_found_by_address_and_token() {
+async fn a_server_is_used_by_address_and_token() {
     let (dir, elsewhere) = (TestDir::new(), TestDir::new());
     let office = Office::open(dir.path());
     office.register("ann").await;
@@ -143,7 +143,7 @@ async fn an_office_is_found_by_address_and_token() {
 }
 
 #[tokio::test]
-async fn watching_shows_what_comes() {
+async fn watch_prints_messages_as_they_arrive() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     office.register("ann").await;
@@ -159,7 +159,7 @@ async fn watching_shows_what_comes() {
         assert!(next()[field].to_string().contains("before"));
         office.send("ann", "ann", "while watching", args[0]).await.unwrap();
         let mut seen = next();
-        // The second command begins with the first one's letter.
+        // The second command begins with the first one's message.
         if !seen[field].to_string().contains("while watching") {
             seen = next();
         }
@@ -171,7 +171,7 @@ async fn watching_shows_what_comes() {
 }
 
 #[test]
-fn what_to_say_comes_from_a_file_standard_input_or_an_editor() {
+fn texts_come_from_a_file_standard_input_or_an_editor() {
     let dir = TestDir::new();
     run(&dir, &["send", "--from=ann", "--to=ann", "--body=first"]).ok();
     let file = dir.write("text", "from a file\n");
@@ -182,14 +182,14 @@ fn what_to_say_comes_from_a_file_standard_input_or_an_editor() {
     assert!(child.wait().unwrap().success());
     let listed = &run(&dir, &["inbox", "--agent=ann", "--json"]).ok().json()["messages"];
     let bodies: Vec<&str> =
-        listed.as_array().unwrap().iter().map(|letter| letter["body"].as_str().unwrap()).collect();
+        listed.as_array().unwrap().iter().map(|message| message["body"].as_str().unwrap()).collect();
     assert_eq!(bodies, ["--from standard input `id` $HOME\n", "from a file\n", "first"]);
     assert_eq!(run(&dir, &["send", "--from=ann", "--to=ann", "--body-file=/no/such"]).code, 2);
 }
 
-/// At a terminal, whoever gives no text gets the editor; an empty text or an editor that fails sends nothing.
+/// At a terminal, a command without a text opens the editor; an empty text or an editor that fails sends nothing.
 #[test]
-fn a_letter_is_written_in_the_editor() {
+fn a_message_is_written_in_the_editor() {
     let dir = TestDir::new();
     let program = env!("CARGO_BIN_EXE_posthaste");
     let data = dir.path().to_str().unwrap();
@@ -223,8 +223,8 @@ async fn a_realm_is_exported_and_imported_without_loss() {
         office.register(agent).await;
     }
     for n in 0..50 {
-        let letter = json!({ "from": "ann", "to": ["bob"], "subject": format!("n{n}"), "body": { "n": n, "text": "\u{1f48c}\u{0}\n" }, "key": n.to_string(), "conversation": "talk" });
-        office.call("send", letter).await.unwrap();
+        let message = json!({ "from": "ann", "to": ["bob"], "subject": format!("n{n}"), "body": { "n": n, "text": "\u{1f48c}\u{0}\n" }, "key": n.to_string(), "conversation": "talk" });
+        office.call("send", message).await.unwrap();
     }
     let first = dir.path().join("first.jsonl");
     run(&dir, &["export", first.to_str().unwrap()]).ok();
@@ -236,15 +236,15 @@ async fn a_realm_is_exported_and_imported_without_loss() {
     assert_eq!(
         run(&dir, &["import", first.to_str().unwrap(), "--force"]).code,
         5,
-        "the office is running and has this realm open"
+        "the server is running and has this realm open"
     );
     run(&dir, &["import", first.to_str().unwrap(), "--realm=beside"]).ok();
     let found = run(&dir, &["search", "n49", "--realm=beside", "--json"]).ok().json();
-    assert_eq!(found["hits"].as_array().unwrap().len(), 1, "a running office opens the new realm when asked");
+    assert_eq!(found["hits"].as_array().unwrap().len(), 1, "a running server opens the new realm when asked");
     assert_eq!(
         run(&dir, &["import", first.to_str().unwrap(), "--realm=beside"]).code,
         5,
-        "once it is there it is the office's"
+        "once it exists the server owns it"
     );
     assert_eq!(office.close(), Some(0));
     assert_eq!(

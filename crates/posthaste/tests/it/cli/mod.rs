@@ -44,7 +44,7 @@ fn exit_codes_are_documented() {
 }
 
 #[test]
-fn wrong_usage_is_two() {
+fn wrong_usage_exits_with_2() {
     for args in [
         &[][..],
         &["nonsense"],
@@ -76,10 +76,10 @@ fn completions_and_manual() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let mut posthaste = Posthaste::new().args(["completions", "bash"]);
     let mut child = posthaste.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // More is written than a pipe holds, so it must notice that nobody reads.
+    // More is written than a pipe holds, so it must notice that the reader is gone.
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));

@@ -100,7 +100,7 @@ async fn tokens_are_revoked_by_the_beginning_of_their_id_and_by_name() {
 
 // F29, F30, F31: what a person at a terminal sees.
 #[tokio::test]
-async fn a_terminal_shows_what_fits_when_it_was_here_and_what_is_wanted() {
+async fn a_terminal_gets_cut_tables_local_times_and_wanted_acks() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     for agent in ["ann", "bob"] {
@@ -207,7 +207,7 @@ async fn lists_in_json_have_one_envelope() {
 
 // F35
 #[test]
-fn an_empty_message_has_to_be_asked_for() {
+fn an_empty_message_needs_a_flag() {
     let dir = TestDir::new();
     for args in [&["--body="][..], &["--body-file=/dev/null"], &["--body= "], &[]] {
         let mut program = dir.posthaste().args(["send", "--from=ann", "--to=ann"]).args(args.iter().copied());
@@ -221,9 +221,9 @@ fn an_empty_message_has_to_be_asked_for() {
     assert_eq!(listed["messages"].as_array().unwrap().len(), 1);
 }
 
-// F21, F22: a second demo says where the first is; Ctrl-C ends it without a word and with 0.
+// F21, F22: a second demo reports the address of the first; Ctrl-C ends it silently with exit code 0.
 #[test]
-fn a_demo_is_one_at_a_time_and_ends_quietly() {
+fn one_demo_runs_at_a_time_and_ends_silently() {
     use std::io::{BufRead, BufReader, Read};
     use std::os::unix::process::CommandExt;
     let dir = TestDir::new();

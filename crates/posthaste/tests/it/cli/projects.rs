@@ -16,7 +16,7 @@ fn posthaste(data: &TestDir, here: &Path, home: &Path, words: &[&str]) -> Ran {
     posthaste.run()
 }
 
-/// Runs the program where it does not matter.
+/// Runs the program in any directory.
 fn at(data: &TestDir, words: &[&str]) -> Ran {
     posthaste(data, Path::new("/"), Path::new("/"), words)
 }
@@ -96,7 +96,7 @@ async fn connected_directories_share_one_address_book() {
     assert_eq!(office.close(), Some(0));
 }
 
-// F2: a path that was not connected is told where it landed, and can be brought home at once.
+// F2: a session in a path that was not connected learns its realm, and the path can be moved at once.
 #[tokio::test]
 async fn projects_are_listed_moved_and_released_while_sessions_run() {
     let (data, log) = (TestDir::new(), TestDir::new());
@@ -176,7 +176,7 @@ async fn connect_leaves_a_realm_with_messages_where_it_is() {
         "{said}"
     );
     assert_eq!(ann.call("ensure_project", json!({ "human_key": full })).await["slug"], realm);
-    // A realm without messages is left behind, which is said; and so is what lies below and stays apart.
+    // A realm without messages is abandoned, and claims below the path stay; both are reported.
     let said = posthaste(&data, &empty, &root, &["connect", "claude-code", "--write"]).ok().stdout;
     assert!(said.contains("share the address book of realm main") && said.contains("no messages"), "{said}");
     let part = empty.join("part");
@@ -212,7 +212,7 @@ async fn a_project_flag_that_cannot_be_honoured_stops_serve() {
     assert!(ran.code == 2 && ran.stderr.contains("not a directory"), "{}", ran.stderr);
     let ran = serve("./nowhere");
     assert!(ran.code == 2 && ran.stderr.contains("no such directory"), "{}", ran.stderr);
-    // What it says to type is all there is to do.
+    // The suggested command is all that is needed.
     at(&data, &["projects", "move", path, "main"]).ok();
     let office = Office::open_in(data.path(), Path::new("/"), &["--project", path]);
     let ann = Mcp::bearer(&office, "user", "ann").await;

@@ -44,7 +44,7 @@ async fn the_first_calls_of_the_readme_work_as_written() {
     assert_eq!(office.close(), Some(0));
 }
 
-/// The lines for people at a terminal and for files need no office.
+/// The lines for people at a terminal and for files need no server.
 #[test]
 fn the_first_commands_of_the_readme_work_as_written() {
     let dir = TestDir::new();

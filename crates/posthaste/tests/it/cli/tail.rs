@@ -179,7 +179,7 @@ async fn tail_and_watch_go_on_after_a_restart() {
 
 // F52
 #[tokio::test]
-async fn ctrl_c_ends_a_watcher_without_a_word() {
+async fn ctrl_c_ends_a_watcher_silently() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     office.register("ann").await;

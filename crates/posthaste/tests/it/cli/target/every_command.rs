@@ -16,13 +16,13 @@ enum Fate {
     Refuses(&'static str),
     /// Nothing is asked of any server.
     NoServer,
-    /// It needs arguments, or something that is not there.
+    /// It needs arguments, or something that does not exist here.
     Incomplete,
 }
 
 use Fate::{Done, Incomplete, NoServer, Refuses};
 
-/// A call of each command; those that are not here are called without arguments.
+/// A call of each command; commands that are not listed are called without arguments.
 fn rows<'a>(message: &'a str, file: &'a str) -> Vec<(Vec<&'a str>, Fate)> {
     let local = "works on the data directory of this machine";
     vec![
@@ -68,7 +68,7 @@ fn rows<'a>(message: &'a str, file: &'a str) -> Vec<(Vec<&'a str>, Fate)> {
 
 // F7: with a server named, half of the commands worked on a new, empty data directory.
 #[tokio::test]
-async fn a_server_that_is_named_is_never_passed_over() {
+async fn a_named_server_is_always_used() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     office.register("ann").await;

@@ -9,7 +9,7 @@ use crate::harness::TestDir;
 use crate::mcp::client::Mcp;
 use crate::office::Office;
 
-// F7: `guard check` said "no office is running" whatever server was named.
+// F7: `guard check` ignored a server that was named.
 #[tokio::test]
 async fn hooks_ask_the_server_that_was_named_when_they_were_installed() {
     let (dir, home) = (TestDir::new(), TestDir::new());

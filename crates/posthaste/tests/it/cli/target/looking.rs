@@ -1,4 +1,4 @@
-//! Nothing that only looks creates.
+//! Commands that only read create nothing.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::office::Office;
 
 // F8: `posthaste whoami` made a data directory with an admin token.
 #[test]
-fn looking_makes_no_data_directory() {
+fn reading_commands_create_no_data_directory() {
     for words in [
         &["whoami"][..],
         &["agents"],
@@ -38,7 +38,7 @@ fn looking_makes_no_data_directory() {
 
 // F8: `agents --realm nosuch` made the realm, and `inbox --agent typooo` the agent.
 #[tokio::test]
-async fn looking_makes_no_realm_and_no_agent() {
+async fn reading_commands_create_no_realm_and_no_agent() {
     let dir = TestDir::new();
     let run = |words: &[&str]| dir.posthaste().args(words.iter().copied()).run();
     run(&["send", "--from=walter", "--to=walter", "--body=x"]).ok();
@@ -60,7 +60,7 @@ async fn looking_makes_no_realm_and_no_agent() {
         assert!(inbox.stderr.contains("there is no agent waltre; did you mean walter?"), "{}", inbox.stderr);
         assert_eq!(run(&["contacts", "--agent=waltre"]).code, 8);
         // A refused message registers no one; the operator's own inbox is empty and makes no operator.
-        let refused = run(&["send", "--from=newcomer", "--to=nobody", "--body=x"]);
+        let refused = run(&["send", "--from=newcomer", "--to=stranger", "--body=x"]);
         assert_eq!(refused.code, 8, "{round}: {}", refused.stderr);
         run(&["inbox"]).ok();
         let agents = run(&["agents", "--json"]).ok().json();
@@ -76,7 +76,7 @@ async fn looking_makes_no_realm_and_no_agent() {
 
 // F8: a message that is sent registers its sender, whose name it is; one that is refused on a new data directory leaves none.
 #[test]
-fn a_first_message_makes_what_it_needs() {
+fn a_first_message_creates_data_directory_and_realm() {
     let dir = TestDir::new();
     let data = dir.path().join("new");
     let run = |words: &[&str]| {
@@ -84,7 +84,7 @@ fn a_first_message_makes_what_it_needs() {
         posthaste.command.arg(&data);
         posthaste.args(words.iter().copied()).run()
     };
-    let refused = run(&["send", "--from=me", "--to=nobody", "--body=x"]);
+    let refused = run(&["send", "--from=me", "--to=stranger", "--body=x"]);
     assert_eq!((refused.code, data.exists()), (8, false), "{}", refused.stderr);
     run(&["send", "--from=me", "--to=me", "--body=x"]).ok();
     assert_eq!(run(&["inbox", "--agent=me", "--json"]).ok().json()["messages"].as_array().unwrap().len(), 1);
@@ -92,7 +92,7 @@ fn a_first_message_makes_what_it_needs() {
 
 // F36: an empty admin.token is named, by commands and by doctor.
 #[test]
-fn an_empty_key_is_named() {
+fn an_empty_key_is_reported() {
     let dir = TestDir::new();
     dir.posthaste().args(["send", "--from=me", "--to=me", "--body=x"]).run().ok();
     dir.write("admin.token", "");

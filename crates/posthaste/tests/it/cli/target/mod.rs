@@ -1,4 +1,4 @@
-//! Which server a command talks to, and that nothing is made on the way there.
+//! Which server a command uses, and that choosing it creates nothing.
 
 mod connect;
 mod contexts;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::harness::{Posthaste, TestDir};
 
-/// The program as a new user starts it: a home directory of its own, and no data directory anywhere.
+/// The program as a new user runs it: a home directory of its own, and no data directory anywhere.
 fn at_home(home: &TestDir) -> Posthaste {
     let mut posthaste = Posthaste::new().env("HOME", home.path());
     posthaste.command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).current_dir(home.path());

@@ -1,4 +1,4 @@
-//! The data directory's key is shown to its own server only; what cannot be reached is said with what to do about it.
+//! The data directory's key is shown to its own server only; an unreachable server is reported with advice.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -32,7 +32,7 @@ fn stranger() -> (String, Arc<Mutex<String>>) {
 
 // F13: `status` showed the admin key to whatever listened on the configured port.
 #[test]
-fn a_stranger_is_shown_no_key_and_is_said_to_be_no_posthaste() {
+fn other_servers_get_no_key_and_are_reported() {
     let dir = TestDir::new();
     dir.posthaste().args(["send", "--from=me", "--to=me", "--body=x"]).run().ok();
     let (address, heard) = stranger();
@@ -56,9 +56,9 @@ fn a_stranger_is_shown_no_key_and_is_said_to_be_no_posthaste() {
     assert!(!heard.contains("authorization") && !heard.contains("ph_"), "{heard}");
 }
 
-// F38: a server that is not running is said to be so, with what to do.
+// F38: a server that is not running is reported with advice.
 #[test]
-fn a_server_that_is_not_there_is_said_with_a_way_out() {
+fn a_missing_server_is_reported_with_advice() {
     let dir = TestDir::new();
     for words in [
         &["status"][..],

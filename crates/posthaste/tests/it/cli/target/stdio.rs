@@ -95,7 +95,7 @@ fn session(name: &str) -> Value {
     json!({ "human_key": "/srv/app", "program": "p", "model": "m", "agent_name": name })
 }
 
-fn letter(from: &str, to: &str, subject: &str) -> Value {
+fn message(from: &str, to: &str, subject: &str) -> Value {
     json!({ "project_key": "/srv/app", "sender_name": from, "to": [to], "subject": subject, "body_md": "b" })
 }
 
@@ -106,7 +106,7 @@ fn inbox(name: &str) -> Value {
 // F17: the second `posthaste mcp` on a data directory died. They share the first one's server, and when it ends, or is
 // killed, another starts one; its client goes on with the session and the agent it had.
 #[test]
-fn any_number_share_a_data_directory_and_outlive_each_other() {
+fn several_processes_share_a_data_directory_and_take_over() {
     let (data, work) = (TestDir::new(), TestDir::new());
     let directory = |name: &str| {
         let path = work.path().join(name);
@@ -122,19 +122,19 @@ fn any_number_share_a_data_directory_and_outlive_each_other() {
     let mut three = Stdio::on(&data, &directory("three"));
     three.greet();
     three.tool("macro_start_session", session("RedFox"));
-    two.tool("send_message", letter("GreenHill", "BlueLake", "first"));
+    two.tool("send_message", message("GreenHill", "BlueLake", "first"));
     assert_eq!(one.tool("fetch_inbox", inbox("BlueLake"))["result"][0]["subject"], "first");
-    one.tool("send_message", letter("BlueLake", "GreenHill", "before the end"));
+    one.tool("send_message", message("BlueLake", "GreenHill", "before the end"));
     // Gracefully.
     one.end();
-    two.tool("send_message", letter("GreenHill", "RedFox", "second"));
+    two.tool("send_message", message("GreenHill", "RedFox", "second"));
     let found = two.tool("fetch_inbox", inbox("GreenHill"));
     assert_eq!(found["result"][0]["subject"], "before the end", "{found}");
     assert_eq!(three.tool("fetch_inbox", inbox("RedFox"))["result"][0]["subject"], "second");
     // And by a kill.
     two.child.kill().unwrap();
     two.child.wait().unwrap();
-    three.tool("send_message", letter("RedFox", "GreenHill", "third"));
+    three.tool("send_message", message("RedFox", "GreenHill", "third"));
     let mut two = Stdio::on(&data, &directory("two"));
     two.greet();
     let subjects = two.tool("fetch_inbox", inbox("GreenHill")).to_string();
@@ -153,7 +153,7 @@ fn a_server_by_itself_comes_first() {
     stdio.greet();
     stdio.tool("macro_start_session", session("BlueLake"));
     let office = Office::open(data.path());
-    stdio.tool("send_message", letter("BlueLake", "BlueLake", "at the server"));
+    stdio.tool("send_message", message("BlueLake", "BlueLake", "at the server"));
     assert_eq!(office.close(), Some(0));
     let office = Office::open(data.path());
     assert_eq!(stdio.tool("fetch_inbox", inbox("BlueLake"))["result"][0]["subject"], "at the server");
@@ -165,7 +165,7 @@ fn a_server_by_itself_comes_first() {
 
 // F17: started at the same moment, one of them has the server.
 #[test]
-fn many_that_start_at_once_find_each_other() {
+fn simultaneous_starts_share_one_server() {
     let (data, work) = (TestDir::new(), TestDir::new());
     let mut all: Vec<Stdio> = (0..4).map(|_| Stdio::on(&data, work.path())).collect();
     for stdio in &mut all {

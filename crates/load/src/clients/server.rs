@@ -1,4 +1,4 @@
-//! The office under test: this very program, as a process of its own.
+//! The server under test: the program `posthaste` as a process of its own.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -16,32 +16,28 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// An office on a free port.
+    /// Starts a server on a free port.
     pub(crate) fn start(data: &Path, further: &[&str]) -> Result<Self, Failure> {
         Self::start_at("127.0.0.1:0", data, further, None)
     }
 
-    /// An office at an address. If its complaints go into a file, it is also out of reach of a Ctrl-C that is meant for
-    /// whoever started it.
+    /// Starts a server at an address. If its log goes into a file, it is also in a process group of its own, so that Ctrl-C does
+    /// not reach it.
     pub(crate) fn start_at(
         address: &str,
         data: &Path,
         further: &[&str],
-        complaints: Option<File>,
+        log: Option<File>,
     ) -> Result<Self, Failure> {
         let mut command = Command::new(crate::program::posthaste());
         command.args(["serve", "--listen", address, "--log", "json", "--log-level"]);
-        command
-            .arg(if complaints.is_some() { "warn" } else { "error" })
-            .arg("--data")
-            .arg(data)
-            .args(further);
-        if let Some(file) = complaints {
+        command.arg(if log.is_some() { "warn" } else { "error" }).arg("--data").arg(data).args(further);
+        if let Some(file) = log {
             command.stderr(file);
             #[cfg(unix)]
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
         }
-        // What is measured is the office and not its patience.
+        // Rate limits are off: the server's speed is measured.
         for rate in ["REQUESTS", "MESSAGES", "BROADCASTS", "HEARTBEATS", "CONSENTS", "REGISTRATIONS"] {
             command.env(format!("POSTHASTE_RATE_{rate}"), "off");
         }
@@ -52,7 +48,7 @@ impl Server {
         }
         let Some(address) = line.trim_end().strip_prefix("ready http://").map(str::to_owned) else {
             let _ = child.kill();
-            return Err(Failure::new(Exit::Failed, "the office did not open"));
+            return Err(Failure::new(Exit::Failed, "the server did not start"));
         };
         Ok(Self { child, address, token: AdminKey::read(data)? })
     }
@@ -62,7 +58,7 @@ impl Server {
         Process { id: Some(self.child.id()) }
     }
 
-    /// The time the server has spent computing.
+    /// The processor time that the server has used.
     pub(crate) fn cpu(&self) -> Option<Duration> {
         self.process().cpu()
     }
@@ -72,7 +68,7 @@ impl Server {
         self.process().resident_bytes()
     }
 
-    /// Asks it to close and gives how it ended; nothing if it had to be killed.
+    /// Closes it gracefully and returns its exit status; none if it had to be killed.
     pub(crate) fn close(mut self, patience: Duration) -> Result<Option<ExitStatus>, Failure> {
         let end = Instant::now() + patience;
         #[cfg(unix)]
@@ -90,14 +86,14 @@ impl Server {
     }
 
     pub(crate) fn stop(mut self) -> Result<(), Failure> {
-        // What it holds is thrown away, so it need not be asked politely.
+        // Its data is thrown away, so it is killed.
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 }
 
-/// What the system tells about a process of this machine.
+/// A process of this machine, as /proc shows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process {
     pub(crate) id: Option<u32>,
@@ -109,7 +105,7 @@ impl Process {
         Self { id: Some(std::process::id()) }
     }
 
-    /// The time it has spent computing.
+    /// The processor time that it has used.
     pub(crate) fn cpu(&self) -> Option<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id?)).ok()?;
         // The name in parentheses may contain anything, so fields are counted from behind it.

@@ -1,4 +1,4 @@
-//! Putting finished files in their places: written beside, synced and renamed, so that nothing half-written is ever found.
+//! Puts finished files in place: written under another name, synced and renamed, so that no half-written file is found.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use posthaste_engine::store::forget_position;
 
 use super::exit::{Exit, Failure};
 
-/// Puts new books in the place of old ones. What the old ones had in their log must not be read into the new ones.
+/// Replaces a database by another. The write-ahead log of the old one is removed, so that it is not applied to the new one.
 pub(super) fn replace(fresh: &Path, target: &Path) -> Result<(), Failure> {
     for tail in ["-wal", "-shm"] {
         match fs::remove_file(with_tail(target, tail)) {
@@ -19,7 +19,7 @@ pub(super) fn replace(fresh: &Path, target: &Path) -> Result<(), Failure> {
     settle(fresh, target)
 }
 
-/// Leaves nothing half-made behind.
+/// Removes a half-written database if writing it failed.
 pub(super) fn tidy_up<T>(copied: Result<T, Failure>, fresh: &Path) -> Result<T, Failure> {
     if copied.is_err() {
         for tail in ["", "-wal", "-shm", "-journal"] {
@@ -29,7 +29,7 @@ pub(super) fn tidy_up<T>(copied: Result<T, Failure>, fresh: &Path) -> Result<T, 
     copied
 }
 
-/// Moves a finished file into its place so that it survives a power cut from then on.
+/// Renames a finished file into place and syncs it, so that it survives a power cut.
 pub(super) fn settle(fresh: &Path, place: &Path) -> Result<(), Failure> {
     File::open(fresh)?.sync_all()?;
     fs::rename(fresh, place)?;
@@ -39,10 +39,10 @@ pub(super) fn settle(fresh: &Path, place: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same, unless something is in that place.
+/// The same for a place that must be empty.
 pub(super) fn settle_new(fresh: &Path, place: &Path) -> Result<(), Failure> {
     File::open(fresh)?.sync_all()?;
-    // A second name is given only where there is none.
+    // A hard link is refused where a file exists.
     fs::hard_link(fresh, place).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
             Failure::new(Exit::Held, format!("{} was made meanwhile", place.display()))

@@ -1,19 +1,19 @@
-//! Chance that is the same in every run with the same seed.
+//! Random numbers, the same in every run with the same seed.
 
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
-pub(super) struct Chance(u64);
+pub(super) struct Rng(u64);
 
-impl Chance {
+impl Rng {
     /// A stream of its own for each number under a seed.
     pub(super) fn new(seed: u64, stream: u64) -> Self {
-        let mut chance = Self(seed ^ stream.wrapping_mul(0xD134_2543_DE82_EF95));
-        chance.next();
-        chance
+        let mut rng = Self(seed ^ stream.wrapping_mul(0xD134_2543_DE82_EF95));
+        rng.next();
+        rng
     }
 
-    /// SplitMix64: small, and good enough to decide who crashes.
+    /// SplitMix64: small, and good enough for choices of a soak.
     pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -27,7 +27,7 @@ impl Chance {
         self.next() % end.max(1)
     }
 
-    /// True once in so many times.
+    /// True once in `times` calls, on average.
     pub(super) fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -37,17 +37,17 @@ impl Chance {
         from.get(index)
     }
 
-    /// So many milliseconds, or more, but less than so many.
+    /// At least `from` and less than `to` milliseconds.
     pub(super) fn millis(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.below(to.saturating_sub(from)))
     }
 
-    /// About as long as said: half as long again at most, half of it at least.
+    /// A span between half and one and a half of the given one.
     pub(super) fn about(&mut self, span: Duration) -> Duration {
         span.mul_f64(0.5 + self.below(1_000) as f64 / 1_000.0)
     }
 
-    /// What a letter says besides its mark: mostly a line, sometimes pages, so that slow readers fall behind.
+    /// The text of a message: mostly a line, sometimes pages, so that slow readers fall behind.
     pub(super) fn prose(&mut self) -> String {
         let lines = match self.below(40) {
             0 => 500,
@@ -57,7 +57,7 @@ impl Chance {
         "Two files are left for you; the tests pass.\n".repeat(lines)
     }
 
-    /// A name for a task.
+    /// A random UUID, for a task.
     pub(super) fn uuid(&mut self) -> String {
         let (a, b) = (self.next(), self.next());
         format!(

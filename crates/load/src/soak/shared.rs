@@ -1,4 +1,4 @@
-//! What the whole fleet shares: where the office is, the ledger, what time it is in the run, and what was done.
+//! What the whole fleet shares: the server's address, the ledger, the phase of the run, and counters.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,18 +9,18 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::chance::Chance;
-use super::ledger::{Ledger, Outcome, Sitting};
-use super::mark::Mark;
+use super::ledger::{Ledger, Outcome, ReaderSession};
 use super::plan::Plan;
+use super::rng::Rng;
+use super::tag::Tag;
 use posthaste::cli::exit::Failure;
 
-/// The swarm that the office hosts, and so the realm that everything happens in.
+/// The name of the hosted swarm, and so of the default realm.
 pub(super) const REALM: &str = "soak";
 
-pub(super) struct Field {
+pub(super) struct Shared {
     pub(super) address: String,
-    /// Of whoever runs the office.
+    /// The operator's token.
     pub(super) token: String,
     /// The agents' own tokens; empty where a door has none.
     pub(super) tokens: Vec<String>,
@@ -30,27 +30,27 @@ pub(super) struct Field {
     pub(super) plan: Plan,
     pub(super) ledger: Ledger,
     pub(super) seed: u64,
-    /// How long each agent waits between two things it does, about.
+    /// About how long each agent waits between two actions.
     pub(super) pause: Duration,
-    /// Nobody begins anything new.
+    /// Cancelled when agents are to begin nothing new.
     pub(super) ending: CancellationToken,
-    /// Everybody leaves.
+    /// Cancelled when agents are to leave.
     pub(super) closing: CancellationToken,
-    pub(super) deeds: Deeds,
-    /// How many letters each agent has acknowledged, and how many reservations it holds: both with an answer.
+    pub(super) actions: Actions,
+    /// How many messages each agent has acknowledged, and how many reservations it holds, as far as the server confirmed it.
     pub(super) acked: Vec<AtomicU64>,
     pub(super) held: Vec<AtomicU64>,
-    /// How often the office has been killed.
+    /// How often the server was killed.
     epoch: AtomicU64,
-    /// How often it was killed or opened again; it is open while this is even.
+    /// How often it was killed or started again; it runs while this is even.
     phase: AtomicU64,
-    sittings: AtomicU64,
-    /// What the office said when it refused, and how often.
+    sessions: AtomicU64,
+    /// Texts of refusals, and how often each came.
     refusals: Mutex<BTreeMap<String, u64>>,
     by_door: Mutex<BTreeMap<&'static str, DoorCount>>,
 }
 
-/// What was sent by one door.
+/// Messages sent through one door.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct DoorCount {
     pub(super) agents: u64,
@@ -59,13 +59,13 @@ pub(super) struct DoorCount {
     pub(super) unanswered: u64,
 }
 
-macro_rules! deeds {
+macro_rules! actions {
     ($($name:ident),+) => {
-        /// What was done besides sending.
+        /// Counters of actions other than sending.
         #[derive(Debug, Default)]
-        pub(super) struct Deeds { $(pub(super) $name: AtomicU64),+ }
+        pub(super) struct Actions { $(pub(super) $name: AtomicU64),+ }
 
-        impl Deeds {
+        impl Actions {
             pub(super) fn all(&self) -> BTreeMap<&'static str, u64> {
                 [$((stringify!($name), self.$name.load(Ordering::Relaxed))),+].into()
             }
@@ -73,12 +73,12 @@ macro_rules! deeds {
     };
 }
 
-deeds!(
+actions!(
     joins,
-    farewells,
+    disconnects,
     crashes,
     half_sent,
-    naps,
+    pauses,
     turns,
     tasks,
     tasks_looked_at,
@@ -92,8 +92,8 @@ deeds!(
     presence
 );
 
-impl Field {
-    #[expect(clippy::too_many_arguments, reason = "each is one field")]
+impl Shared {
+    #[expect(clippy::too_many_arguments, reason = "each is one shared")]
     pub(super) fn new(
         address: String,
         token: String,
@@ -123,48 +123,48 @@ impl Field {
             pause,
             ending: CancellationToken::new(),
             closing: CancellationToken::new(),
-            deeds: Deeds::default(),
+            actions: Actions::default(),
             acked,
             held,
             epoch: AtomicU64::new(0),
             phase: AtomicU64::new(0),
-            sittings: AtomicU64::new(0),
+            sessions: AtomicU64::new(0),
             refusals: Mutex::default(),
             by_door: Mutex::new(by_door),
         }
     }
 
-    /// Chance of an agent's own.
-    pub(super) fn chance(&self, me: u32) -> Chance {
-        Chance::new(self.seed, 1_000_000 + u64::from(me))
+    /// A random number generator for one agent.
+    pub(super) fn rng(&self, me: u32) -> Rng {
+        Rng::new(self.seed, 1_000_000 + u64::from(me))
     }
 
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// The office is dead and not yet open again.
-    pub(super) fn office_died(&self) {
+    /// Notes that the server was killed and does not run yet.
+    pub(super) fn server_killed(&self) {
         self.phase.fetch_add(1, Ordering::AcqRel);
-        self.epoch.store(self.ledger.office_died(), Ordering::Release);
+        self.epoch.store(self.ledger.server_killed(), Ordering::Release);
     }
 
-    /// It is open again.
-    pub(super) fn office_opened(&self) {
+    /// Notes that it runs again.
+    pub(super) fn server_started(&self) {
         self.phase.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// What to compare later with [`Self::was_open_since`].
+    /// The phase, for [`Self::was_open_since`].
     pub(super) fn phase(&self) -> u64 {
         self.phase.load(Ordering::Acquire)
     }
 
-    /// Whether the office has been open all the time since then.
+    /// Whether the server has run all the time since that phase.
     pub(super) fn was_open_since(&self, phase: u64) -> bool {
         phase.is_multiple_of(2) && self.phase() == phase
     }
 
-    /// A connection broke. That is the office's fault only if it was alive; whoever is killed is noticed a moment later.
+    /// Reports a broken connection, unless the server was killed: a kill is noticed a moment after the connection breaks.
     pub(super) async fn connection_broke(&self, me: u32, phase: u64, why: &Failure) {
         tokio::time::sleep(Duration::from_millis(700)).await;
         if self.was_open_since(phase) && !self.closing.is_cancelled() {
@@ -173,15 +173,15 @@ impl Field {
         }
     }
 
-    /// A reading that nobody has begun yet.
-    pub(super) fn sitting(&self) -> Sitting {
-        Sitting::Number(self.sittings.fetch_add(1, Ordering::Relaxed) + 1)
+    /// A new reader session.
+    pub(super) fn session(&self) -> ReaderSession {
+        ReaderSession::Numbered(self.sessions.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// What became of a letter; `why` is what the office said if it refused.
-    pub(super) fn settle(&self, mark: Mark, outcome: Outcome, why: &str) {
-        self.ledger.settle(mark, outcome);
-        let door = self.plan.agent(mark.channel.from).door.word();
+    /// Notes the outcome of a message; `why` is the text of a refusal.
+    pub(super) fn settle(&self, tag: Tag, outcome: Outcome, why: &str) {
+        self.ledger.settle(tag, outcome);
+        let door = self.plan.agent(tag.channel.from).door.word();
         let mut by_door = self.by_door.lock().unwrap_or_else(PoisonError::into_inner);
         let count = by_door.entry(door).or_default();
         match outcome {
@@ -191,11 +191,11 @@ impl Field {
         }
         drop(by_door);
         if outcome == Outcome::Refused {
-            self.refused(why, &mark.to_string());
+            self.refused(why, &tag.to_string());
         }
     }
 
-    /// The office refused something. Nothing in a soak is meant to be refused, but that it has too much to do.
+    /// Notes a refusal. It is a finding unless the server was busy, since nothing in a soak should be refused.
     pub(super) fn refused(&self, why: &str, what: &str) {
         let short: String = why.chars().take(120).collect();
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,7 +216,7 @@ impl Field {
         self.by_door.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits, or until nothing new is to be begun. True if there is more to do.
+    /// Waits; shorter if agents are to begin nothing new. True if there is more to do.
     pub(super) async fn rest(&self, span: Duration) -> bool {
         tokio::select! {
             () = self.ending.cancelled() => false,
@@ -224,7 +224,7 @@ impl Field {
         }
     }
 
-    /// Waits, or until everybody leaves. True if there is time left.
+    /// Waits; shorter if agents are to leave. True if there is time left.
     pub(super) async fn linger(&self, span: Duration) -> bool {
         tokio::select! {
             () = self.closing.cancelled() => false,
@@ -233,7 +233,7 @@ impl Field {
     }
 }
 
-/// Counts one.
-pub(super) fn tick(deed: &AtomicU64) {
-    deed.fetch_add(1, Ordering::Relaxed);
+/// Increments a counter.
+pub(super) fn tick(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
 }

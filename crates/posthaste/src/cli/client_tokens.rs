@@ -1,17 +1,17 @@
 //! Tokens of this machine's MCP clients: one for each client and directory, kept in the data directory, so that no client's
-//! own file has to hold one.
+//! own configuration holds one.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use posthaste_engine::names::slug;
 use posthaste_engine::nouns::RealmName;
+use posthaste_wire::control::{Token, TokenCreateParams, TokenCreateResult, TokenRevokeParams, TokenRole};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::args::{GlobalArgs, OfficeArgs};
-use super::desk::Desk;
 use super::exit::{Exit, Failure};
+use super::realm_access::RealmAccess;
 use super::target::Target;
 use crate::config::Config;
 use posthaste_host::keys;
@@ -20,19 +20,19 @@ use posthaste_host::safe_open::Folder;
 use posthaste_host::safe_open::make_private_directory;
 
 /// The longest file that is read.
-const MOST_BYTES: u64 = 64 << 10;
+const MAX_FILE_BYTES: u64 = 64 << 10;
 /// The most clients and directories that are listed.
-const MOST_CLIENTS: usize = 10_000;
+const MAX_CLIENTS: usize = 10_000;
 
 /// A client in a directory.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct ClientDirectory {
     pub(super) client: String,
     pub(super) directory: PathBuf,
     pub(super) realm: Option<RealmName>,
 }
 
-/// What is kept for it.
+/// The file that holds a client's token.
 #[derive(Clone, Deserialize, Serialize)]
 struct Kept {
     id: String,
@@ -41,7 +41,7 @@ struct Kept {
     directory: PathBuf,
 }
 
-impl Place {
+impl ClientDirectory {
     /// The work tree around the directory that this process was started in, or that directory itself.
     pub(super) fn here(client: &str, realm: Option<RealmName>) -> Result<Self, Failure> {
         let here = std::env::current_dir()?;
@@ -50,7 +50,7 @@ impl Place {
         Ok(Self { client: client.to_owned(), directory, realm })
     }
 
-    /// Whom the token speaks as: two directories never share a name, also if they are called the same.
+    /// The name on the token: two directories never share one, also if their last parts are equal.
     pub(super) fn name(&self) -> String {
         let directory =
             self.directory.file_name().map(|name| slug(&name.to_string_lossy())).unwrap_or_default();
@@ -66,7 +66,7 @@ impl Place {
         format!("{}.json", self.name())
     }
 
-    /// The token that is kept for it.
+    /// The token that is kept for the client.
     pub(super) fn kept(&self, data: &Path) -> Result<Option<String>, Failure> {
         let folder = folder(data);
         if !folder.is_dir() {
@@ -80,32 +80,33 @@ impl Place {
         if !open.has(file.as_ref()) {
             return Ok(None);
         }
-        let bytes = open.read(file.as_ref(), MOST_BYTES).map_err(|error| failed(&error))?;
+        let bytes = open.read(file.as_ref(), MAX_FILE_BYTES).map_err(|error| failed(&error))?;
         let kept: Kept = serde_json::from_slice(&bytes)
             .map_err(|_| failed(&"the file is damaged; remove it to have another token made"))?;
         Ok(Some(kept.token))
     }
 
-    /// Makes a token for it and keeps it, in place of an earlier one if `replaces` says so.
+    /// Makes a token for the client and keeps it; if `replaces` is set, in place of an earlier one.
     pub(super) async fn make(
         &self,
-        desk: &Desk,
+        realm: &RealmAccess,
         data: &Path,
         name: Option<&str>,
         replaces: bool,
     ) -> Result<String, Failure> {
         let name = name.map_or_else(|| self.name(), str::to_owned);
-        let made = desk.call("token.create", json!({ "role": "user", "name": name })).await?;
-        let text = |field: &str| made[field].as_str().unwrap_or_default().to_owned();
+        let params = TokenCreateParams { role: TokenRole::User, name, observe: false, expires_at: None };
+        let made: TokenCreateResult = realm.call("token.create", params).await?;
         let kept = Kept {
-            id: text("id"),
-            token: text("token"),
+            id: made.entry.id,
+            token: made.token,
             client: self.client.clone(),
             directory: self.directory.clone(),
         };
-        // Another process of the same client may have been faster; its token is the one that counts then.
+        // Another process of the same client may have made one meanwhile, which then is the one to use.
         if !replaces && let Some(other) = self.kept(data)? {
-            drop(desk.call("token.revoke", json!({ "id": kept.id })).await);
+            let params = TokenRevokeParams { id: Some(kept.id), token: None };
+            drop(realm.call::<Token>("token.revoke", params).await);
             return Ok(other);
         }
         let folder = folder(data);
@@ -117,30 +118,30 @@ impl Place {
         Ok(kept.token)
     }
 
-    /// For people: the client and where it is.
+    /// The client and its directory, for people.
     fn describe(kept: &Kept) -> String {
         format!("{} in {}", kept.client, kept.directory.display())
     }
 }
 
-/// Where a data directory keeps them.
+/// The folder in the data directory that holds the files.
 pub(super) fn folder(data: &Path) -> PathBuf {
     data.join("clients")
 }
 
-/// What each token of the data directory's clients was made for, by the token's id. Nothing for another server's tokens.
+/// The client and directory of each token in the data directory, by the token's id; empty if another server is named.
 pub(super) fn known(global: &GlobalArgs) -> HashMap<String, String> {
     let read = || -> Option<HashMap<String, String>> {
         let target = Target::of(global).ok().filter(|target| target.url.is_none());
         target?;
         let config = Config::load(global, &OfficeArgs::default(), &|name| std::env::var_os(name)).ok()?;
         let open = Folder::at(&folder(&config.data.value)).ok()?;
-        let names = open.names(MOST_CLIENTS).ok()?;
+        let names = open.names(MAX_CLIENTS).ok()?;
         let kept = names.iter().filter_map(|name| {
-            let bytes = open.read(name, MOST_BYTES).ok()?;
+            let bytes = open.read(name, MAX_FILE_BYTES).ok()?;
             serde_json::from_slice::<Kept>(&bytes).ok()
         });
-        Some(kept.map(|kept| (kept.id.clone(), Place::describe(&kept))).collect())
+        Some(kept.map(|kept| (kept.id.clone(), ClientDirectory::describe(&kept))).collect())
     };
     read().unwrap_or_default()
 }
@@ -152,7 +153,7 @@ mod tests {
     // F10, F11: one name for each directory.
     #[test]
     fn directories_of_the_same_name_differ() {
-        let place = |directory: &str, realm: Option<&str>| Place {
+        let place = |directory: &str, realm: Option<&str>| ClientDirectory {
             client: "claude-code".to_owned(),
             directory: directory.into(),
             realm: realm.map(|realm| RealmName::new(realm).unwrap()),

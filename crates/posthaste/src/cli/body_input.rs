@@ -1,16 +1,17 @@
-//! Where a letter's text comes from: a flag, a file, standard input, or the editor that a person likes.
+//! The text of a message: from a flag, a file, standard input, or an editor.
 
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 use std::process::Command;
 
+use super::args::BodyArgs;
 use super::exit::{Exit, Failure};
-use super::mail_args::BodyArgs;
 
-/// No letter is larger; reading stops there.
-const LARGEST: u64 = 8 << 20;
+/// Reading stops here: no message is larger.
+const MAX_BYTES: u64 = 8 << 20;
 
-/// The text that was given, or that is given now. An empty one is most often a mistake, so it has to be asked for.
+/// The text by flag or file, else from standard input or an editor. An empty text is most often a mistake, so it needs
+/// `--allow-empty`.
 pub(super) fn body(given: &BodyArgs) -> Result<String, Failure> {
     let text = text_of(given)?;
     if text.trim().is_empty() && !given.allow_empty {
@@ -40,9 +41,9 @@ fn text_of(given: &BodyArgs) -> Result<String, Failure> {
 
 fn read(from: impl Read) -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    from.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(Failure::new(Exit::Usage, format!("the text is larger than {LARGEST} bytes")));
+    from.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Failure::new(Exit::Usage, format!("the text is larger than {MAX_BYTES} bytes")));
     }
     String::from_utf8(bytes).map_err(|_| Failure::new(Exit::Usage, "the text is not UTF-8"))
 }
@@ -51,7 +52,7 @@ fn edited(allow_empty: bool) -> Result<String, Failure> {
     let editor =
         ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|text| !text.is_empty()));
     let Some(editor) = editor else {
-        let text = "nothing to say: give --body, --body-file or standard input, or set EDITOR";
+        let text = "there is no text: give --body, --body-file or standard input, or set EDITOR";
         return Err(Failure::new(Exit::Usage, text));
     };
     let file = tempfile::Builder::new().prefix("posthaste-").suffix(".md").tempfile()?;

@@ -1,13 +1,28 @@
-//! One connection to the office, kept open: just enough HTTP to measure the server and not the client.
+//! One HTTP connection that is kept open, with as little work on this side as possible: the server is measured, not the client.
 
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::to_raw_value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use posthaste::cli::exit::{Exit, Failure};
 use posthaste_wire::control;
+use posthaste_wire::rpc::{self, RequestId};
 
-pub(crate) struct Line {
+/// The request that calls one of posthaste's own methods.
+pub(crate) fn own_request(method: &str, params: &impl Serialize) -> serde_json::Result<String> {
+    let method = format!("{}{method}", control::PREFIX);
+    Ok(rpc::write_request(&RequestId::from(1), &method, Some(&to_raw_value(params)?)))
+}
+
+/// The answer to a call that was accepted.
+#[derive(Deserialize)]
+struct Answer<R> {
+    result: R,
+}
+
+pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
     /// Of a request, between its first line and its length.
     fields: String,
@@ -17,13 +32,13 @@ pub(crate) struct Line {
     body: Vec<u8>,
 }
 
-impl Line {
-    /// A line to the office's own methods.
+impl Connection {
+    /// Connects to posthaste's own methods.
     pub(crate) async fn connect(address: &str, token: &str) -> Result<Self, Failure> {
         Self::to(address, Some(token), control::PATH).await
     }
 
-    /// A line to any path.
+    /// Connects to any path.
     pub(crate) async fn to(address: &str, token: Option<&str>, path: &str) -> Result<Self, Failure> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -37,20 +52,23 @@ impl Line {
     }
 
     /// Calls a method and waits for its answer, which must not be an error.
-    pub(crate) async fn call(&mut self, method: &str, params: &Value) -> Result<(), Failure> {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": format!("{}{method}", control::PREFIX), "params": params });
-        let answer = self.post(&body.to_string()).await?;
+    pub(crate) async fn call(&mut self, method: &str, params: &impl Serialize) -> Result<(), Failure> {
+        let answer = self.post(&own_request(method, params)?).await?;
         if answer.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\"") {
             return Ok(());
         }
-        Err(Failure::new(Exit::Failed, format!("the office refused: {}", String::from_utf8_lossy(answer))))
+        Err(Failure::new(Exit::Failed, format!("the server refused: {}", String::from_utf8_lossy(answer))))
     }
 
-    /// Calls a method and gives what it answers.
-    pub(crate) async fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
+    /// Calls a method and returns its result.
+    pub(crate) async fn ask<R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<R, Failure> {
         self.call(method, params).await?;
-        let mut answer: Value = serde_json::from_slice(&self.body)?;
-        Ok(answer["result"].take())
+        let Answer { result } = serde_json::from_slice(&self.body)?;
+        Ok(result)
     }
 
     /// Sends a message that must be accepted.
@@ -59,7 +77,7 @@ impl Line {
         if answer.starts_with(b"{\"success\":true") {
             return Ok(());
         }
-        Err(Failure::new(Exit::Failed, format!("the office refused: {}", String::from_utf8_lossy(answer))))
+        Err(Failure::new(Exit::Failed, format!("the server refused: {}", String::from_utf8_lossy(answer))))
     }
 
     /// Calls a tool, which must not fail.
@@ -68,17 +86,17 @@ impl Line {
         if answer.ends_with(b"\"isError\":false}}") {
             return Ok(());
         }
-        Err(Failure::new(Exit::Failed, format!("the office refused: {}", String::from_utf8_lossy(answer))))
+        Err(Failure::new(Exit::Failed, format!("the server refused: {}", String::from_utf8_lossy(answer))))
     }
 
-    /// Posts a body and waits for the answer, whatever it is.
+    /// Posts a body and returns the answer's body.
     pub(crate) async fn post(&mut self, body: &str) -> Result<&[u8], Failure> {
         let request = self.request("POST", &self.path, body);
         self.stream.get_mut().write_all(request.as_bytes()).await?;
         self.answer().await
     }
 
-    /// Any request; gives the status and the body of its answer.
+    /// Sends any request; returns status and body of the answer.
     pub(crate) async fn exchange(
         &mut self,
         method: &str,
@@ -91,11 +109,11 @@ impl Line {
         Ok((self.status, &self.body))
     }
 
-    /// Sends so much of a request and is gone: half of it, or all of it without waiting for the answer.
+    /// Sends a request, or half of it, and drops the connection without waiting for the answer.
     pub(crate) async fn abandon(mut self, method: &str, path: &str, body: &str, whole: bool) {
         let request = self.request(method, path, body);
         let end = if whole { request.len() } else { request.len() / 2 };
-        // Whether it arrives is the point of not knowing.
+        // It may or may not arrive.
         let _ = self.stream.get_mut().write_all(&request.as_bytes()[..end]).await;
     }
 
@@ -109,7 +127,7 @@ impl Line {
         loop {
             self.buffer.clear();
             if self.stream.read_line(&mut self.buffer).await? == 0 {
-                return Err(Failure::new(Exit::Unreachable, "the office closed the connection"));
+                return Err(Failure::new(Exit::Unreachable, "the server closed the connection"));
             }
             let line = self.buffer.trim_end();
             if line.is_empty() {

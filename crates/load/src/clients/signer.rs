@@ -4,10 +4,10 @@ use posthaste_engine::stamp;
 use posthaste_wire::signing::{SecretKey, sign_envelope};
 use serde_json::{Value, json};
 
-use super::line::Line;
+use super::connection::Connection;
 use posthaste::cli::exit::{Exit, Failure};
 
-/// Someone who signs.
+/// An identity with its key.
 pub(crate) struct Signer {
     handle: String,
     key: SecretKey,
@@ -15,8 +15,12 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
-    /// Registers a handle with a key that follows from its number, over a line to `/identity`.
-    pub(crate) async fn register(line: &mut Line, handle: String, number: u32) -> Result<Self, Failure> {
+    /// Registers a handle with a key that follows from its number, over a connection to `/identity`.
+    pub(crate) async fn register(
+        line: &mut Connection,
+        handle: String,
+        number: u32,
+    ) -> Result<Self, Failure> {
         let mut seed = [7; 32];
         seed[..4].copy_from_slice(&number.to_le_bytes());
         let key = SecretKey::from_seed(&seed);
@@ -32,7 +36,7 @@ impl Signer {
         }
     }
 
-    /// A whole message, signed now, under an id and a nonce of its own.
+    /// A signed message with a new id and nonce.
     pub(crate) fn sign(&self, to: &str, payload: &Value) -> String {
         let mut envelope = json!({
             "v": "0.2",

@@ -1,12 +1,12 @@
-//! What every letter and turn of a soak says somewhere in its text: from whom, to whom, and which one it is. Found again
-//! at every door, whatever the door makes of the rest.
+//! The tag in the text of every message and turn of a soak: sender, recipient and number. Found again in what each door
+//! makes of the message.
 
 use std::fmt;
 
-/// Conversations stand where recipients do, from this number on.
+/// Recipients from this number on are conversations.
 const CONVERSATIONS: u32 = 1 << 24;
 
-/// One sender's letters to one recipient, numbered from 1. Those that promise nothing have numbers of their own.
+/// One sender's messages to one recipient, numbered from 1. Fire-and-forget messages have numbers of their own.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Channel {
     pub(super) from: u32,
@@ -15,17 +15,17 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Letters that are kept once they are acknowledged.
+    /// Messages that are kept once they are acknowledged.
     pub(super) fn kept(from: u32, to: u32) -> Self {
         Self { from, to, loose: false }
     }
 
-    /// Letters by the fast lane, which a killed office may forget.
+    /// Fire-and-forget messages, which may be lost when the server is killed.
     pub(super) fn loose(from: u32, to: u32) -> Self {
         Self { from, to, loose: true }
     }
 
-    /// What one says in a conversation.
+    /// One sender's turns in a conversation.
     pub(super) fn turns(from: u32, conversation: u32) -> Self {
         Self { from, to: CONVERSATIONS + conversation, loose: false }
     }
@@ -36,15 +36,15 @@ impl Channel {
     }
 }
 
-/// One letter or turn.
+/// One message or turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct Tag {
     pub(super) channel: Channel,
     pub(super) n: u64,
 }
 
-impl Mark {
-    /// The first mark in a text.
+impl Tag {
+    /// The first tag in a text.
     pub(super) fn find(text: &str) -> Option<Self> {
         let rest = &text[text.find("soak:")? + "soak:".len()..];
         let (from, rest) = rest.split_once('>')?;
@@ -57,7 +57,7 @@ impl Mark {
     }
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Channel { from, to, loose } = self.channel;
         write!(f, "soak:{from}>{to}{}{};", if loose { '~' } else { '#' }, self.n)
@@ -69,13 +69,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_found_in_whatever_a_door_made_of_it() {
+    fn a_tag_is_found_in_any_text() {
         for channel in [Channel::kept(3, 70_000), Channel::loose(0, 1), Channel::turns(12, 5)] {
-            let mark = Mark { channel, n: 981 };
-            assert_eq!(Mark::find(&format!("{{\"text\":\"Re: {mark} and more; #1\"}}")), Some(mark));
+            let tag = Tag { channel, n: 981 };
+            assert_eq!(Tag::find(&format!("{{\"text\":\"Re: {tag} and more; #1\"}}")), Some(tag));
         }
         for text in ["", "soak:", "soak:1>2#x;", "soak:1>2#3", "soak:>#;", "soak:1-2#3;"] {
-            assert_eq!(Mark::find(text), None, "{text}");
+            assert_eq!(Tag::find(text), None, "{text}");
         }
         assert_eq!(Channel::turns(1, 7).conversation(), Some(7));
         assert_eq!(Channel::kept(1, 7).conversation(), None);

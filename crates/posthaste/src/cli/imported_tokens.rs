@@ -1,38 +1,35 @@
-//! Tokens that a backup or an export brings along: their bearers are let in wherever the file is restored, so the
-//! commands say how many there are and can leave them out.
+//! Access tokens in a backup or an export: they are valid wherever the file is restored, so the commands report how many
+//! there are and can leave them out.
 
 use posthaste_engine::stamp;
 use rusqlite::Connection;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::exit::Failure;
 use super::output::Output;
 
 /// Valid tokens in a realm's file.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Carried {
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct ImportedTokens {
     valid: i64,
     admins: i64,
     dropped: bool,
 }
 
-impl Carried {
-    /// Counts the valid tokens, and takes all tokens out if they are not wanted.
-    pub(super) fn look(books: &Connection, without: bool) -> Result<Self, Failure> {
+impl ImportedTokens {
+    /// Counts the valid tokens; removes all tokens if `without` is set.
+    pub(super) fn count(database: &Connection, without: bool) -> Result<Self, Failure> {
         let sql = "SELECT count(*), count(*) FILTER (WHERE role = 'admin') FROM tokens
                    WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?1)";
-        let (valid, admins) = books.query_row(sql, [stamp::now()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (valid, admins) =
+            database.query_row(sql, [stamp::now()], |row| Ok((row.get(0)?, row.get(1)?)))?;
         if without {
-            books.execute("DELETE FROM tokens", [])?;
+            database.execute("DELETE FROM tokens", [])?;
         }
         Ok(Self { valid, admins, dropped: without })
     }
 
-    pub(super) fn json(self) -> Value {
-        json!({ "valid": self.valid, "admins": self.admins, "dropped": self.dropped })
-    }
-
-    /// Tells people on standard error; scripts read it in the answer.
+    /// Reports them on standard error; `--json` has them in the answer.
     pub(super) fn tell(self, output: &Output) {
         let Self { valid, admins, dropped } = self;
         if valid == 0 || output.is_json() {

@@ -33,7 +33,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Connects and says nothing yet.
+    /// Connects without a MAP handshake.
     pub(crate) async fn dial(url: &str) -> Result<Self, Failure> {
         // The address may bear a token.
         let shown = url.split('?').next().unwrap_or_default();
@@ -93,19 +93,19 @@ impl Peer {
         }
     }
 
-    /// Sends the beginning of a frame and is gone.
+    /// Sends the beginning of a frame and drops the connection.
     pub(crate) async fn break_off(mut self) {
         // Text, masked, 256 bytes announced, four of the mask, and only the beginning of what was announced.
         let half = b"\x81\xfe\x01\x00\x00\x00\x00\x00{\"jsonrpc\":\"2.0\",\"id\":1,\"meth";
         let _ = self.socket.get_mut().write_all(half).await;
     }
 
-    /// Says goodbye as WebSocket has it.
+    /// Closes the connection with a close frame.
     pub(crate) async fn close(mut self) {
         let _ = self.socket.close(None).await;
     }
 
-    /// Another text if one has come already.
+    /// The next text if it has been received already.
     pub(crate) fn frame_at_hand(&mut self) -> Option<Result<Utf8Bytes, Failure>> {
         use futures_util::FutureExt;
         self.frame().now_or_never()

@@ -1,4 +1,4 @@
-//! The office under test: opened, killed without warning, opened again on the same port with the same books.
+//! The server under test: started, killed without warning, started again on the same port with the same database.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::chance::Chance;
-use super::field::{Field, REALM};
-use crate::drive::{Process, Server};
+use super::rng::Rng;
+use super::shared::{REALM, Shared};
+use crate::clients::{Process, Server};
 use posthaste::cli::exit::{Exit, Failure};
 
-/// How long it may take to close when it is asked to.
-const CLOSING: Duration = Duration::from_secs(30);
+/// How long it may take to close gracefully.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) struct Office {
+pub(super) struct TestServer {
     place: Place,
     server: Option<Server>,
     pub(super) address: String,
     pub(super) token: String,
 }
 
-/// Where everything of it lies.
+/// The paths of its files.
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) data: PathBuf,
@@ -55,7 +55,7 @@ impl Place {
     }
 }
 
-/// Three agents that need no model: one asks the next, the last says back.
+/// A swarm of three built-in agents: two relays, and the last echoes.
 fn swarm() -> Value {
     let agent = |name: &str, driver: Value, targets: &[&str], first: bool| {
         json!({
@@ -75,7 +75,7 @@ fn swarm() -> Value {
     })
 }
 
-impl Office {
+impl TestServer {
     pub(super) async fn open(place: &Place) -> Result<Self, Failure> {
         let at = place.clone();
         let server = tokio::task::spawn_blocking(move || at.start("127.0.0.1:0")).await??;
@@ -87,60 +87,60 @@ impl Office {
         self.server.as_ref().map_or(Process { id: None }, Server::process)
     }
 
-    /// Kills it; gives how long it took to be open again.
-    async fn kill(&mut self, field: &Field, down: Duration) -> Result<Duration, Failure> {
+    /// Kills it and starts it again; gives how long the start took.
+    async fn kill(&mut self, shared: &Shared, down: Duration) -> Result<Duration, Failure> {
         if let Some(server) = self.server.take() {
             server.stop()?;
         }
-        field.office_died();
+        shared.server_killed();
         tokio::time::sleep(down).await;
         let (place, address, started) = (self.place.clone(), self.address.clone(), Instant::now());
         let server = tokio::task::spawn_blocking(move || place.start(&address)).await?;
         self.server = Some(server.map_err(|failure| {
             Failure::new(
                 Exit::Failed,
-                format!("the office did not open again after a kill: {}", failure.error),
+                format!("the server did not open again after a kill: {}", failure.error),
             )
         })?);
-        field.office_opened();
+        shared.server_started();
         Ok(started.elapsed())
     }
 
-    /// Asks it to close in good order. Says what was not in order.
+    /// Closes it gracefully. Returns what went wrong.
     pub(super) async fn close(mut self) -> Result<Option<String>, Failure> {
         let Some(server) = self.server.take() else { return Ok(Some("it was not open".to_owned())) };
-        let ended = tokio::task::spawn_blocking(move || server.close(CLOSING)).await??;
+        let ended = tokio::task::spawn_blocking(move || server.close(CLOSE_TIMEOUT)).await??;
         Ok(match ended {
             Some(status) if status.success() => None,
             Some(status) => Some(format!("it ended with {status}")),
-            None => Some(format!("it was not closed after {} s", CLOSING.as_secs())),
+            None => Some(format!("it was not closed after {} s", CLOSE_TIMEOUT.as_secs())),
         })
     }
 }
 
-/// Kills the office so many times in the given time, at random moments. Gives how long each opening took.
-pub(super) async fn storm(
-    office: Arc<tokio::sync::Mutex<Office>>,
-    field: Arc<Field>,
+/// Kills the server `kills` times within the given time, at random moments. Gives how long each start took.
+pub(super) async fn kill_at_random(
+    server: Arc<tokio::sync::Mutex<TestServer>>,
+    shared: Arc<Shared>,
     kills: u32,
     within: Duration,
 ) -> Result<Vec<Duration>, Failure> {
-    let mut chance = Chance::new(field.seed, 7_777_777);
+    let mut rng = Rng::new(shared.seed, 7_777_777);
     let mut openings = Vec::new();
     let started = Instant::now();
     for n in 1..=kills {
         // Somewhere in its share of the time, but not at its very beginning.
         let share = within / kills;
-        let moment = share * (n - 1) + share.mul_f64(0.4 + chance.below(600) as f64 / 1_000.0);
-        if !field.rest(moment.saturating_sub(started.elapsed())).await {
+        let moment = share * (n - 1) + share.mul_f64(0.4 + rng.below(600) as f64 / 1_000.0);
+        if !shared.rest(moment.saturating_sub(started.elapsed())).await {
             break;
         }
-        let down = chance.millis(0, 400);
-        let took = office.lock().await.kill(&field, down).await;
+        let down = rng.millis(0, 400);
+        let took = server.lock().await.kill(&shared, down).await;
         match took {
             Ok(took) => openings.push(took),
             Err(failure) => {
-                field.ledger.find("office: did not open", failure.error.to_string());
+                shared.ledger.find("server: did not open", failure.error.to_string());
                 return Err(failure);
             }
         }

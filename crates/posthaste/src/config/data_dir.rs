@@ -1,12 +1,12 @@
-//! Where the data directory is when nobody says.
+//! The default data directory of each platform.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The platform's place for a user's data, or why there is none.
+/// The default data directory, or why there is none.
 pub(super) fn default_data(env: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf, String> {
     let var = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let place = if cfg!(windows) {
+    let found = if cfg!(windows) {
         var("LOCALAPPDATA").map(|base| base.join("posthaste"))
     } else if cfg!(target_os = "macos") {
         var("HOME").map(|home| home.join("Library/Application Support/posthaste"))
@@ -17,7 +17,7 @@ pub(super) fn default_data(env: &dyn Fn(&str) -> Option<OsString>) -> Result<Pat
             .or_else(|| var("HOME").map(|home| home.join(".local/share")))
             .map(|base| base.join("posthaste"))
     };
-    place.ok_or_else(|| "no home directory is known; give one with --data DIR or POSTHASTE_DATA".to_owned())
+    found.ok_or_else(|| "no home directory is known; give one with --data DIR or POSTHASTE_DATA".to_owned())
 }
 
 #[cfg(all(test, target_os = "linux"))]

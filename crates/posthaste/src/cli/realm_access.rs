@@ -1,4 +1,5 @@
-//! Where a command does its work: at the server that is meant, or on the database of the data directory itself.
+//! Where a command works: in a realm of the server that is meant, or in a database of the data directory that this process
+//! opens itself.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,13 +8,14 @@ use posthaste_engine::limits::Limits;
 use posthaste_engine::names::edit_distance;
 use posthaste_engine::nouns::RealmName;
 use posthaste_engine::{Fault, Office, OfficeGuard, database_path, list_realms};
-use serde_json::{Value, json};
+use posthaste_wire::control::{AgentKind, NoParams, RegisterParams, RegisterResult, WhoamiResult};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::args::GlobalArgs;
+use super::args::{GlobalArgs, RealmArgs};
 use super::client::Client;
 use super::exit::{Exit, Failure, Refused};
-use super::mail_args::DeskArgs;
 use super::runtime;
 use super::target::{Server, Target};
 use crate::config::Config;
@@ -24,66 +26,64 @@ use posthaste_host::keys::AdminKey;
 use posthaste_host::safe_open::make_private_directory;
 use posthaste_host::{Features, Host};
 
-/// How often, and how long apart, a server that has just taken the data directory is asked for its address.
-const LOOKS: u32 = 10;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+/// How often, and how long apart, a server that has just locked the data directory is asked for its address.
+const ADDRESS_ATTEMPTS: u32 = 10;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 
-/// What a command may make on its way.
+/// What a command may create before it starts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Purpose {
-    /// Nothing: a data directory or a realm that is not there is an error.
+    /// Nothing: a missing data directory or realm is an error.
     Look,
-    /// The data directory and the realm, if they are not there.
+    /// The data directory and the realm, if they are missing.
     Make,
 }
 
-/// One realm, at a running server or in our own hands.
+/// A realm that a command works in.
 #[derive(Debug)]
-pub(super) enum Desk {
+pub(super) enum RealmAccess {
+    /// At a running server.
     Running {
         client: Client,
         /// The realm; the server's default if absent.
         realm: Option<RealmName>,
     },
-    Ours {
-        shared: Host,
-        guard: OfficeGuard,
-        identity: Identity,
-    },
+    /// In the data directory, which this process holds the lock of.
+    Local { host: Host, guard: OfficeGuard, identity: Identity },
 }
 
-/// Does a command's work at the server that is meant. Makes nothing on the way.
-pub(super) fn at_desk<T>(
+/// Runs a command's work in its realm. Creates nothing.
+pub(super) fn with_realm<T>(
     global: &GlobalArgs,
-    args: &DeskArgs,
-    work: impl AsyncFnOnce(&Desk) -> Result<T, Failure>,
+    args: &RealmArgs,
+    work: impl AsyncFnOnce(&RealmAccess) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    at_desk_for(Purpose::Look, global, args, work)
+    with_realm_for(Purpose::Look, global, args, work)
 }
 
-/// Does a command's work at the server that is meant.
-pub(super) fn at_desk_for<T>(
+/// Runs a command's work in its realm.
+pub(super) fn with_realm_for<T>(
     purpose: Purpose,
     global: &GlobalArgs,
-    args: &DeskArgs,
-    work: impl AsyncFnOnce(&Desk) -> Result<T, Failure>,
+    args: &RealmArgs,
+    work: impl AsyncFnOnce(&RealmAccess) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let target = Target::of(global)?;
     let config = Config::load(global, &args.office(), &|name| std::env::var_os(name))?;
     runtime()?.block_on(async {
-        let desk = Desk::reach(&config, &target, purpose).await?;
-        // Ctrl-C ends what waits, and the database is still closed gracefully.
+        let realm = RealmAccess::open(&config, &target, purpose).await?;
+        // After Ctrl-C the database is still closed gracefully.
         let done = tokio::select! {
-            done = work(&desk) => done,
+            done = work(&realm) => done,
             _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
         };
-        desk.close().await;
+        realm.close().await;
         done
     })
 }
 
-/// Refuses a message to another agent where there is none yet, before a data directory or a realm is made for it.
-pub(super) fn must_have(recipient: &str, global: &GlobalArgs, args: &DeskArgs) -> Result<(), Failure> {
+/// Refuses a message to an agent of a realm that does not exist, before a data directory or a realm is created for it.
+pub(super) fn must_have(recipient: &str, global: &GlobalArgs, args: &RealmArgs) -> Result<(), Failure> {
     let target = Target::of(global)?;
     let config = Config::load(global, &args.office(), &|name| std::env::var_os(name))?;
     let realm = target.realm(&config).unwrap_or_else(|| config.realm.value.clone());
@@ -105,9 +105,9 @@ pub(super) fn agent(given: Option<&str>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-impl Desk {
-    /// The server that is named or runs on the data directory, else the data directory itself.
-    pub(super) async fn reach(config: &Config, target: &Target, purpose: Purpose) -> Result<Self, Failure> {
+impl RealmAccess {
+    /// Connects to the server that is named or runs on the data directory; else opens the data directory.
+    pub(super) async fn open(config: &Config, target: &Target, purpose: Purpose) -> Result<Self, Failure> {
         let data = &config.data.value;
         if let Some(server) = target.server(data)? {
             return Self::at(config, target, &server, purpose).await;
@@ -119,19 +119,19 @@ impl Desk {
         }
         let (office, guard) = match Office::open(data, Limits::default()) {
             Ok(opened) => opened,
-            // A server that is starting has the directory before it says where it can be reached.
+            // A server that is starting locks the directory before it writes its address there.
             Err(fault @ Fault::Locked { .. }) => {
-                for _ in 0..LOOKS {
+                for _ in 0..ADDRESS_ATTEMPTS {
                     if let Some(server) = target.server(data)? {
                         return Self::at(config, target, &server, purpose).await;
                     }
-                    tokio::time::sleep(BETWEEN_LOOKS).await;
+                    tokio::time::sleep(BETWEEN_ATTEMPTS).await;
                 }
                 return Err(held(fault));
             }
             Err(fault) => return Err(held(fault)),
         };
-        Self::take(config, target, realm, office, guard).await
+        Self::open_local(config, target, realm, office, guard).await
     }
 
     async fn at(
@@ -156,8 +156,8 @@ impl Desk {
         Ok(Self::Running { client, realm })
     }
 
-    /// The data directory in our own hands, as the token's bearer if one is shown.
-    async fn take(
+    /// Opens the data directory, as the bearer of the token if one is given.
+    async fn open_local(
         config: &Config,
         target: &Target,
         realm: RealmName,
@@ -167,74 +167,80 @@ impl Desk {
         let admin = AdminKey::open(&config.data.value)?;
         let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
         let features = Features { auth: true, ..config.features() };
-        let shared = Host::new(office, realm, admin, features, CancellationToken::new());
+        let host = Host::new(office, realm, admin, features, CancellationToken::new());
         let identity = match &target.token {
             None => Identity::operator(),
             Some(token) => {
-                let known = shared.identify(&engine, Some(token), "cli").await;
+                let known = host.identify(&engine, Some(token), "cli").await;
                 known.map_err(|error| Failure::new(Exit::Denied, error))?
             }
         };
-        Ok(Self::Ours { shared, guard, identity })
+        Ok(Self::Local { host, guard, identity })
     }
 
     /// Calls one of the server's own methods.
-    pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, Failure> {
+    pub(super) async fn call<R: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<R, Failure> {
         match self {
             Self::Running { client, realm } => client.call(realm.as_ref(), method, params).await,
-            Self::Ours { shared, identity, .. } => {
-                let engine =
-                    shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
+            Self::Local { host, identity, .. } => {
+                let engine = host.office().realm(host.default_realm()).await.map_err(anyhow::Error::from)?;
                 let params = serde_json::value::to_raw_value(&params)?;
-                let answer = control::call(shared, &engine, identity, method, Some(&params)).await;
-                let answer = answer.map_err(|error| {
-                    let data = error.data.as_deref().and_then(|data| serde_json::from_str(data.get()).ok());
-                    Refused::failure(&error.message, data.as_ref())
-                })?;
+                let answer = control::call(host, &engine, identity, method, Some(&params)).await;
+                let answer = answer.map_err(|error| Refused::by(error.message, error.data.as_deref()))?;
                 Ok(serde_json::from_str(answer.get())?)
             }
         }
     }
 
-    /// Whether a token is good here.
+    /// The caller as the server knows it.
+    pub(super) async fn whoami(&self) -> Result<WhoamiResult, Failure> {
+        self.call("whoami", NoParams {}).await
+    }
+
+    /// Whether a token is valid here.
     pub(super) async fn knows(&self, token: &str) -> Result<bool, Failure> {
         match self {
             Self::Running { client, realm } => {
                 let bearer = client.clone().with_token(Some(token.to_owned()));
-                match bearer.call(realm.as_ref(), "whoami", json!({})).await {
+                match bearer.call::<WhoamiResult>(realm.as_ref(), "whoami", NoParams {}).await {
                     Ok(_) => Ok(true),
                     Err(failure) if failure.exit == Exit::Denied => Ok(false),
                     Err(failure) => Err(failure),
                 }
             }
-            Self::Ours { shared, .. } => {
-                let engine =
-                    shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
-                Ok(shared.identify(&engine, Some(token), "cli").await.is_ok())
+            Self::Local { host, .. } => {
+                let engine = host.office().realm(host.default_realm()).await.map_err(anyhow::Error::from)?;
+                Ok(host.identify(&engine, Some(token), "cli").await.is_ok())
             }
         }
     }
 
-    /// Calls a method that changes something for an agent. One that is not in the address book is entered, if the caller may.
-    pub(super) async fn call_as(
+    /// Calls a method that changes something for an agent. An agent that is not registered is registered first, if the
+    /// caller may do that.
+    pub(super) async fn call_as<R: DeserializeOwned>(
         &self,
         agent: Option<&str>,
         method: &str,
-        params: Value,
-    ) -> Result<Value, Failure> {
-        let first = match self.call(method, params.clone()).await {
+        params: impl Serialize,
+    ) -> Result<R, Failure> {
+        let first = match self.call(method, &params).await {
             Err(failure) if failure.missing_agent().is_some() => failure,
             done => return done,
         };
         let me = match agent {
             Some(agent) => agent.to_owned(),
-            None => self.call("whoami", json!({})).await?["name"].as_str().unwrap_or_default().to_owned(),
+            None => self.whoami().await?.name,
         };
         // The missing agent may be another than the caller.
         if first.missing_agent() != Some(me.as_str()) {
             return Err(first);
         }
-        self.call("register", json!({ "id": me, "kind": "user" })).await.map_err(|_| first)?;
+        let entry = RegisterParams { id: Some(me), kind: Some(AgentKind::User), ..RegisterParams::default() };
+        self.call::<RegisterResult>("register", entry).await.map_err(|_| first)?;
         self.call(method, params).await
     }
 
@@ -244,14 +250,14 @@ impl Desk {
             Self::Running { client, realm } => {
                 Some(Self::Running { client: client.again(), realm: realm.clone() })
             }
-            Self::Ours { .. } => None,
+            Self::Local { .. } => None,
         }
     }
 
-    /// Lets go of the database, if it is in our hands.
+    /// Closes the database, if this process has it open.
     pub(super) async fn close(self) {
-        if let Self::Ours { shared, guard, .. } = self {
-            drop(shared);
+        if let Self::Local { host, guard, .. } = self {
+            drop(host);
             guard.close().await;
         }
     }
