@@ -8,7 +8,6 @@ use posthaste_engine::nouns::{
 use posthaste_engine::verbs::conversations::Invitee;
 use posthaste_wire::Id;
 use posthaste_wire::map::conversation;
-pub(super) use posthaste_wire::map::lenient::{object_or_default, some_object};
 use posthaste_wire::map::turn::VisibilityParams;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -153,8 +153,12 @@ fn federation() {
 
 #[test]
 fn errors() {
-    round_trip::<error::ErrorData<'_>>(r#"{"category":"protocol","retryable":false}"#);
-    round_trip::<error::ErrorData<'_>>(
+    // It borrows from the text, so the generic round trip does not fit.
+    for text in [
+        r#"{"category":"protocol","retryable":false}"#,
         r#"{"category":"mail","retryable":false,"details":{"name":"TURN_NOT_FOUND"},"retryAfterMs":5}"#,
-    );
+    ] {
+        let data: error::ErrorData<'_> = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&data).unwrap(), text);
+    }
 }

@@ -66,7 +66,7 @@ impl Runtime {
             forget: draft_step.forget,
             gave_up: ending.gave_up,
             note: if empty { None } else { draft_step.note.to_json() },
-            messages: messages,
+            messages,
             steps: in_hand.map_or(0, |queued| u32::from(queued.counts())),
             phase: ending.phase,
             result: ending.result,
@@ -161,7 +161,7 @@ impl Runtime {
         let step = Advance {
             took: in_hand.iter().map(|one| Taken { agent: mover.clone(), message: one.id }).collect(),
             agent: mover,
-            messages: messages,
+            messages,
             phase: ends.then_some(RunPhase::Ended),
             state: live.state_json(),
             ..step_of(&live.key)
