@@ -357,19 +357,19 @@ where
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
-        let shared = Host::from_ref(state);
+        let host = Host::from_ref(state);
         let unknown = || answer(StatusCode::NOT_FOUND, NO_SUCH_REALM, "there is no such realm");
         let params =
             RawPathParams::from_request_parts(parts, state).await.map_err(IntoResponse::into_response)?;
         let named = params.iter().find(|(name, _)| *name == "realm").map(|(_, value)| value.to_owned());
         let name = match named {
             Some(name) => RealmName::new(name).map_err(|_| unknown())?,
-            None => shared.default_realm().clone(),
+            None => host.default_realm().clone(),
         };
-        if name != *shared.default_realm() && !shared.office().has_realm(&name) {
+        if name != *host.default_realm() && !host.office().has_realm(&name) {
             return Err(unknown());
         }
-        match shared.office().realm(&name).await {
+        match host.office().realm(&name).await {
             Ok(engine) => Ok(Self(engine)),
             Err(error) => Err(answer(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &error.to_string())),
         }

@@ -19,13 +19,13 @@ pub fn router(host: Host) -> Router {
 
 /// Open to callers on this machine. Others need the server's own key, because metrics name every realm.
 async fn show_metrics(
-    State(shared): State<Host>,
+    State(host): State<Host>,
     Realm(engine): Realm,
     Local(here): Local,
     headers: HeaderMap,
 ) -> Response {
     if !here {
-        match shared.identify(&engine, bearer(&headers), "operators").await {
+        match host.identify(&engine, bearer(&headers), "operators").await {
             Ok(identity) if identity.runs_office() => {}
             Ok(_) => {
                 return answer(StatusCode::FORBIDDEN, "forbidden", "metrics are for the operator");
@@ -33,6 +33,6 @@ async fn show_metrics(
             Err(error) => return answer(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string()),
         }
     }
-    let text = metrics::render(&shared).await;
+    let text = metrics::render(&host).await;
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

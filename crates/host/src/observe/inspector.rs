@@ -28,15 +28,15 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    pub fn start(shared: Host, default: Engine) -> Self {
+    pub fn start(host: Host, default: Engine) -> Self {
         let first = Arc::new(Notify::new());
         let looked = first.clone();
         let task = tokio::spawn(async move {
             let mut sound = HashSet::new();
             look_at(default, &mut sound).await;
             looked.notify_one();
-            let stop = shared.stop().clone();
-            stop.run_until_cancelled(look_at_others(&shared, &mut sound)).await;
+            let stop = host.stop().clone();
+            stop.run_until_cancelled(look_at_others(&host, &mut sound)).await;
         });
         Self { task, first }
     }
@@ -52,10 +52,10 @@ impl Inspector {
     }
 }
 
-async fn look_at_others(shared: &Host, sound: &mut HashSet<RealmName>) {
+async fn look_at_others(host: &Host, sound: &mut HashSet<RealmName>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        for engine in shared.office().open_realms().await {
+        for engine in host.office().open_realms().await {
             // One that is damaged is read-only while it is open, and looked at again when it is opened anew.
             if engine.poisoned().is_none() && !sound.contains(engine.realm()) {
                 look_at(engine, sound).await;
