@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::office::{ROLES, Role, World};
+use super::world::{ROLES, Role, World};
 use super::{Got, Line, Who, compare};
 
 /// An hour from now: reservations end within days.
@@ -12,7 +12,7 @@ fn later() -> i64 {
     posthaste_engine::stamp::now() + 3_600_000
 }
 
-const LETTER: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
+const MESSAGE_ID: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
 /// The server's own methods: name, allowed callers, and parameters that reach the check of the caller.
 fn control() -> Vec<(&'static str, Who, Value)> {
@@ -24,11 +24,11 @@ fn control() -> Vec<(&'static str, Who, Value)> {
         ("agent.remove", Who::Admin, json!({ "agent": "none" })),
         ("send", Who::Bearer, json!({ "to": ["victim"], "body": "hello" })),
         ("inbox", Who::Bearer, json!({})),
-        ("read", Who::Bearer, json!({ "message": LETTER })),
-        ("ack", Who::Bearer, json!({ "message": LETTER })),
+        ("read", Who::Bearer, json!({ "message": MESSAGE_ID })),
+        ("ack", Who::Bearer, json!({ "message": MESSAGE_ID })),
         ("search", Who::Bearer, json!({ "query": "x" })),
-        ("attachment", Who::Bearer, json!({ "message": LETTER, "sha256": "00" })),
-        ("message", Who::Bearer, json!({ "message": LETTER })),
+        ("attachment", Who::Bearer, json!({ "message": MESSAGE_ID, "sha256": "00" })),
+        ("message", Who::Bearer, json!({ "message": MESSAGE_ID })),
         ("thread", Who::Bearer, json!({ "id": "none" })),
         ("conversations", Who::Bearer, json!({})),
         ("events", Who::Bearer, json!({})),
@@ -48,7 +48,7 @@ fn control() -> Vec<(&'static str, Who, Value)> {
         ("project.claim", Who::Admin, json!({ "names": ["/srv/authority"] })),
         ("project.list", Who::Admin, json!({})),
         ("project.move", Who::Admin, json!({ "path": "/srv/authority", "realm": "nowhere" })),
-        ("project.release", Who::Admin, json!({ "path": "/srv/nobody" })),
+        ("project.release", Who::Admin, json!({ "path": "/srv/unclaimed" })),
         ("token.create", Who::Admin, json!({ "role": "agent", "name": "more" })),
         ("token.list", Who::Admin, json!({})),
         ("token.revoke", Who::Admin, json!({ "id": "none" })),
@@ -117,7 +117,7 @@ pub(super) async fn ask(world: &World) -> Vec<Line> {
     }
     let methods = map_methods();
     for method in methods {
-        // Greetings say who somebody is; whoever comes over HTTP has said so with the request.
+        // Authentication methods are admitted too: over HTTP the request has authenticated already.
         let (who, params) = special(&method).unwrap_or((Who::Bearer, json!({})));
         let mut got = Vec::new();
         for role in ROLES {
@@ -138,26 +138,24 @@ async fn call(world: &World, role: Role, path: &str, method: &str, params: &Valu
         return Got::Unknown;
     }
     let text = error["message"].as_str().unwrap_or_default();
-    // There is nothing to nudge, which is nobody's fault.
+    // Admitted, although there is no directory to signal in.
     if text.contains("no mail directory") {
         return Got::In;
     }
     let refused = error["data"]["refusal"] == "not_allowed"
         || matches!(error["code"].as_i64(), Some(1003 | 10_003))
         || text.starts_with("not allowed")
-        || ["only those who run the office", "only administrators", "only the operator"]
-            .iter()
-            .any(|words| text.contains(words));
+        || ["only administrators", "only the operator"].iter().any(|words| text.contains(words));
     if refused { Got::Refused } else { Got::In }
 }
 
 /// A bearer acts under its own name in the server's own methods; only administrators act for others.
-pub(super) async fn nobody_acts_for_another(world: &World) {
+pub(super) async fn callers_cannot_act_for_others(world: &World) {
     let cases = [
         ("send", json!({ "from": "victim", "to": ["uma"], "body": "not from me" })),
         ("inbox", json!({ "agent": "victim" })),
-        ("read", json!({ "agent": "victim", "message": LETTER })),
-        ("ack", json!({ "agent": "victim", "message": LETTER })),
+        ("read", json!({ "agent": "victim", "message": MESSAGE_ID })),
+        ("ack", json!({ "agent": "victim", "message": MESSAGE_ID })),
         ("search", json!({ "agent": "victim", "query": "x" })),
         ("reserve", json!({ "agent": "victim", "scope": "x", "paths": ["a"], "expires_at": later() })),
         ("contacts", json!({ "agent": "victim" })),
@@ -173,14 +171,14 @@ pub(super) async fn nobody_acts_for_another(world: &World) {
             assert_eq!(got, expected, "{name} as {role:?}");
         }
     }
-    // MAP over HTTP: the letter is from whoever the token names, whatever the call says.
+    // MAP over HTTP: the sender is the token's name, whatever the call says.
     let send = json!({ "from": "victim", "to": "uma", "payload": { "text": "whose is it" } });
     call(world, Role::Agent, "/map/rpc", "map/send", &send).await;
     let inbox =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "x-posthaste/inbox", "params": { "agent": "uma" } });
     let inbox = world.request(Role::Admin, "POST", "/x-posthaste/rpc").body(inbox.to_string());
     let inbox: Value = inbox.send().await.unwrap().json().await.unwrap();
-    let letters = inbox["result"]["messages"].as_array().unwrap();
-    let it = letters.iter().find(|letter| letter["body"]["text"] == "whose is it").expect("it arrived");
+    let messages = inbox["result"]["messages"].as_array().unwrap();
+    let it = messages.iter().find(|message| message["body"]["text"] == "whose is it").expect("it arrived");
     assert_eq!(it["from"], "ann");
 }

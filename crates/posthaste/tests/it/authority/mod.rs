@@ -1,32 +1,32 @@
-//! Who may do what: every path and every method of every door, asked by everybody. What there is to ask is read from the
-//! source, so a path without a row fails here; what came out is the table in `docs/authority.md`.
+//! Which caller may call what: every path and every method of every door, called by each kind of caller. Paths and methods
+//! are read from the source, so one without a row fails here; the result is the table in `docs/authority.md`.
 
 mod calls;
 mod issued;
-mod office;
 mod paths;
 mod tools;
+mod world;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 pub(crate) use calls::{control_methods, map_methods};
-use office::{ROLES, Role, World};
 pub(crate) use tools::in_source as mcp_tools;
+use world::{ROLES, Role, World};
 
-/// Who may.
+/// The callers that are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     /// Anyone, with or without a token.
     Anyone,
-    /// Anyone; a token that is shown must be good.
+    /// Anyone; a token that is sent must be valid.
     AnyoneHonest,
-    /// Nobody for the sake of a token: a signature decides.
+    /// No token admits: a signature is needed.
     Signer,
     /// The bearer of any token of the realm.
     Bearer,
-    /// A person or an administrator of the realm.
+    /// A user or an administrator of the realm.
     Person,
     /// Another swarm: a bearer with the role agent.
     Peer,
@@ -34,18 +34,18 @@ enum Who {
     Admin,
     /// The caller that registered the agent; here the holder of the operator's key.
     Owner,
-    /// Nobody by a request of its own: it takes a connection.
+    /// Any token, but over a connection only, not by a single request.
     Connected,
 }
 
-/// What somebody got.
+/// How a call was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Got {
-    /// As far as the door is concerned, in; the request itself may be nonsense.
+    /// Admitted; the request itself may still be refused for its content.
     In,
-    /// Not without a good token.
+    /// Refused without a valid token.
     Unknown,
-    /// Known, and refused.
+    /// Authenticated and refused.
     Refused,
 }
 
@@ -57,7 +57,7 @@ impl Who {
         let allowed = match self {
             Self::Anyone => return Got::In,
             Self::Signer => return Got::Refused,
-            Self::AnyoneHonest if role == Role::Nobody => return Got::In,
+            Self::AnyoneHonest if role == Role::NoToken => return Got::In,
             Self::AnyoneHonest | Self::Bearer => known,
             Self::Person => matches!(role, User | Admin | Operator),
             Self::Peer => role == Agent,
@@ -87,7 +87,7 @@ impl Who {
     }
 }
 
-/// A line of the table, and what is wrong with it if something is.
+/// A line of the table.
 struct Line {
     door: &'static str,
     what: String,
@@ -113,7 +113,7 @@ fn source(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What is in the source and has no row, and the other way round.
+/// Fails if the source and the rows differ.
 pub(crate) fn compare(what: &str, found: &BTreeSet<String>, rows: &BTreeSet<String>) {
     let missing: Vec<_> = found.difference(rows).collect();
     let stale: Vec<_> = rows.difference(found).collect();
@@ -160,7 +160,7 @@ fn render(lines: &[Line]) -> String {
 }
 
 #[tokio::test]
-async fn everybody_gets_what_is_theirs_and_nothing_else() {
+async fn every_call_admits_exactly_the_allowed_callers() {
     let world = World::open().await;
     let mut lines = paths::ask(&world).await;
     lines.extend(calls::ask(&world).await);
@@ -177,8 +177,8 @@ async fn everybody_gets_what_is_theirs_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn nobody_acts_under_another_name() {
+async fn callers_cannot_act_under_another_name() {
     let world = World::open().await;
-    tools::nobody_acts_for_another(&world).await;
-    calls::nobody_acts_for_another(&world).await;
+    tools::callers_cannot_act_for_others(&world).await;
+    calls::callers_cannot_act_for_others(&world).await;
 }

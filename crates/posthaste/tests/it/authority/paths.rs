@@ -1,11 +1,11 @@
-//! The paths of every door that is spoken over HTTP.
+//! The paths of every door that is reached by HTTP.
 
 use std::collections::BTreeSet;
 
-use super::office::{ROLES, Role, World};
+use super::world::{ROLES, Role, World};
 use super::{Got, Line, Who, compare, source};
 
-/// Where routers are.
+/// Source files with routers.
 const ROUTERS: [(&str, &str); 7] = [
     ("operators", "host/src/operators.rs"),
     ("control", "doors/control/src/lib.rs"),
@@ -16,7 +16,7 @@ const ROUTERS: [(&str, &str); 7] = [
     ("web", "doors/web/src/lib.rs"),
 ];
 
-/// One path: method, path as the router has it, who may, the address that is asked for, and the body.
+/// One path: door, method, path as the router has it, allowed callers, requested path, and body.
 type Row = (&'static str, &'static str, &'static str, Who, &'static str, &'static str);
 
 const LAST: &str = "/auth/refresh";
@@ -135,7 +135,7 @@ const ROWS: &[Row] = &[
     ("web", "GET", "/ui/{*rest}", Who::Bearer, "/ui/nowhere", ""),
 ];
 
-/// What a page can be asked to do, and by whom; the engine decides about whose it is.
+/// The actions of the page: allowed callers and form; the engine checks whose object it is.
 #[rustfmt::skip]
 const ACTIONS: &[(&str, Who, &str)] = &[
     ("send", Who::Bearer, "to=victim&text=hello"),
@@ -251,7 +251,7 @@ pub(super) async fn ask(world: &World) -> Vec<Line> {
     lines
 }
 
-/// A token that is exchanged for another opens nothing from then on, so this comes when all else was asked.
+/// A token that was exchanged for another is void, so this is called last.
 pub(super) async fn ask_last(world: &World) -> Line {
     let (_, method, path, who, address, body) = ROWS.iter().find(|row| row.2 == LAST).unwrap();
     let mut got = Vec::new();
@@ -266,7 +266,7 @@ pub(super) async fn ask_last(world: &World) -> Line {
     }
 }
 
-/// What a token that only AIRC should take got at all other doors, where more than no token is needed.
+/// How a token that is valid at AIRC only was answered by the other doors, where a token is needed.
 pub(super) async fn ask_elsewhere(world: &World, token: &str) -> Vec<(String, Got)> {
     let mut got = Vec::new();
     for (door, method, path, who, address, body) in ROWS {
@@ -318,7 +318,7 @@ fn verdict(status: u16, who: Who) -> Got {
         401 if who == Who::Signer => Got::Refused,
         401 => Got::Unknown,
         403 => Got::Refused,
-        // Without the right signature there is nothing but refusals, whichever.
+        // Without a valid signature any refusal will do.
         400..500 if who == Who::Signer => Got::Refused,
         500.. if status != 503 => panic!("{status}"),
         _ => Got::In,
@@ -340,7 +340,7 @@ async fn of_page(world: &World, role: Role, method: &str, address: &str, body: &
     let answer = request.send().await.unwrap();
     let status = answer.status().as_u16();
     let led = answer.headers().get("location").map(|to| to.to_str().unwrap().to_owned()).unwrap_or_default();
-    // Whoever signs out is led there too, but has been let in.
+    // Signing out redirects there too, but was admitted.
     if led.contains("/ui/sign-in") && address != "/ui/sign-out" {
         return Got::Unknown;
     }

@@ -1,4 +1,4 @@
-//! Single requests that are dear: patterns, groups and mail without end. All are refused by counting, in the door's form.
+//! Single requests that cost much: patterns, groups, quotas of names and mail, JSON that readers cannot parse.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn word(answer: Result<Value, Trouble>) -> String {
 }
 
 #[tokio::test]
-async fn dear_patterns_and_groups_are_refused() {
+async fn costly_patterns_and_groups_are_refused() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let mallory = plain_token(&office, "mallory").await;
@@ -32,7 +32,7 @@ async fn dear_patterns_and_groups_are_refused() {
     assert_eq!(word(mallory.call("reserve", reserve(many_stars)).await), "bad_path");
     let long = vec!["a/".repeat(200)];
     assert_eq!(word(mallory.call("reserve", reserve(long)).await), "bad_path");
-    // The same address a thousand times is one.
+    // An address that is repeated counts once.
     office.register("ann").await;
     let all: Vec<&str> = vec!["all"; 1_000];
     let sent = mallory.call("send", json!({ "to": all, "body": "x" })).await.unwrap();
@@ -53,26 +53,26 @@ async fn names_and_mail_of_one_token_have_a_quota() {
         mallory.call("register", json!({ "id": format!("m{n}") })).await.unwrap();
     }
     assert_eq!(word(mallory.call("register", json!({ "id": "m3" })).await), "too_many");
-    let letter = json!({ "to": ["m0"], "body": "x".repeat(40_000) });
-    mallory.call("send", letter.clone()).await.unwrap();
-    mallory.call("send", letter.clone()).await.unwrap();
-    assert_eq!(word(mallory.call("send", letter.clone()).await), "quota_exceeded");
-    // Others are not concerned.
+    let message = json!({ "to": ["m0"], "body": "x".repeat(40_000) });
+    mallory.call("send", message.clone()).await.unwrap();
+    mallory.call("send", message.clone()).await.unwrap();
+    assert_eq!(word(mallory.call("send", message.clone()).await), "quota_exceeded");
+    // Others are not affected.
     let ann = plain_token(&office, "ann").await;
     ann.call("send", json!({ "to": ["mallory"], "body": "x".repeat(40_000) })).await.unwrap();
     office.call("rules", json!({ "mail_bytes_per_sender": 0 })).await.unwrap();
-    mallory.call("send", letter).await.unwrap();
+    mallory.call("send", message).await.unwrap();
     assert_eq!(office.close(), Some(0));
 }
 
 #[tokio::test]
-async fn json_that_readers_cannot_hold_is_refused_at_every_door() {
+async fn json_that_readers_cannot_parse_is_refused_at_every_door() {
     let dir = TestDir::new();
     let office = Office::open_with(dir.path(), &["--no-auth"], &[]);
     office.register("ann").await;
     let deep = format!("{}1{}", "[".repeat(400_000), "]".repeat(400_000));
     let mut map = Client::agent_at(office.url(), office.token(), "map-ann").await;
-    let made = json!({ "conversationId": "talk", "type": "user-session" });
+    let made = json!({ "conversationId": "c1", "type": "user-session" });
     map.call("mail/create", made).await.unwrap();
     for value in [deep.as_str(), r#"{"n":1e400}"#, r#"{"s":"\ud800"}"#] {
         let shown = &value[..value.len().min(20)];
@@ -84,7 +84,7 @@ async fn json_that_readers_cannot_hold_is_refused_at_every_door() {
         for (method, params) in [
             ("map/send", format!(r#"{{"to":"ann","payload":{value}}}"#)),
             ("map/send", format!(r#"{{"to":"ann","payload":1,"meta":{{"x":{value}}}}}"#)),
-            ("mail/turn", format!(r#"{{"conversationId":"talk","contentType":"data","content":{value}}}"#)),
+            ("mail/turn", format!(r#"{{"conversationId":"c1","contentType":"data","content":{value}}}"#)),
         ] {
             map.text(&format!(r#"{{"jsonrpc":"2.0","id":"x","method":"{method}","params":{params}}}"#)).await;
             let answer = map.next(|frame| frame["id"] == "x").await;

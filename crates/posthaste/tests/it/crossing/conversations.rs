@@ -1,15 +1,15 @@
-//! Conversations and tasks: made at one door, seen and gone on with at the others.
+//! Conversations and tasks: created at one door, read and continued at the others.
 
 use serde_json::{Value, json};
 
-use super::office::{Everywhere, REALM};
-use super::{Correspondent, Letter, find};
+use super::server::{Everywhere, REALM};
+use super::{Correspondent, Outgoing, find};
 use crate::airc::soon;
 use crate::harness::{Posthaste, Ran};
 use crate::swarm::uuid;
 
 impl Everywhere {
-    /// The program at this office.
+    /// Runs the command line against this server.
     pub(super) fn run(&self, args: &[&str]) -> Ran {
         let mut posthaste = Posthaste::new();
         posthaste.command.arg("--data").arg(self.dir.path().join("data"));
@@ -32,11 +32,11 @@ async fn a_conversation_is_the_same_at_every_door() {
     });
     let made = map.client.call("mail/create", asked).await.unwrap();
     let id = made["conversation"]["id"].as_str().unwrap().to_owned();
-    // Seen and gone on with by tools.
+    // Read and continued by MCP tools.
     let listed = mcp.call("list_conversations", json!({})).await;
     assert_eq!((&listed[0]["conversation_id"], &listed[0]["subject"]), (&json!(id), &json!("Where to meet")));
     mcp.call("add_turn", json!({ "conversation_id": id, "text": "Rather at the *gate*." })).await;
-    // A letter into it is a turn, too, and is read as a person would.
+    // A message into the conversation is a turn, with its text.
     let meta = json!({ "mail": { "conversationId": id } });
     map.send_raw("mcp_r", json!({ "subject": "late", "body": "I am late." }), meta).await;
     let turns = mcp.call("list_turns", json!({ "conversation_id": id })).await;
@@ -47,14 +47,14 @@ async fn a_conversation_is_the_same_at_every_door() {
     assert_eq!(who, ["map_s", "mcp_r", "map_s"]);
     assert_eq!(turns["turns"][1]["content"], json!({ "text": "Rather at the *gate*." }));
     assert_eq!(turns["turns"][2]["content"], json!({ "subject": "late", "body": "I am late." }));
-    // Seen on the command line.
+    // Read on the command line.
     for agent in ["map_s", "mcp_r"] {
         let listed = all.run(&["conversations", "--json", "--agent", agent]).ok().json();
         assert_eq!(listed["conversations"][0]["id"], id.as_str(), "{agent}: {listed}");
         let thread = all.run(&["thread", &id, "--json", "--agent", agent]).ok().json();
         assert_eq!(thread["said"].as_array().unwrap().len(), 3, "{agent}: {thread}");
     }
-    // Ended by one, ended for the other.
+    // Closed by one agent, closed for the other.
     mcp.call("close_conversation", json!({ "conversation_id": id })).await;
     let found = map.client.call("mail/get", json!({ "conversationId": id })).await.unwrap();
     assert_ne!(found["conversation"]["status"], "active", "{found}");
@@ -62,11 +62,11 @@ async fn a_conversation_is_the_same_at_every_door() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thread_of_an_identity_is_a_conversation() {
+async fn an_airc_thread_is_a_conversation() {
     let all = Everywhere::open().await;
     let mut airc = all.agent("airc", "airc_s").await;
     let mut map = all.at_map("map_r").await;
-    let mut letter = Letter {
+    let mut message = Outgoing {
         to: "map_r".into(),
         subject: "Handoff".into(),
         body: "Yours when CI is green.".into(),
@@ -74,13 +74,13 @@ async fn a_thread_of_an_identity_is_a_conversation() {
         priority: "normal",
         wants_ack: false,
     };
-    airc.send(&letter).await;
+    airc.send(&message).await;
     let arrived = map.receive("CI is green").await;
     map.reply(&arrived, "Taken.").await;
     let back = airc.receive("Taken.").await;
     assert_eq!(back.thread.as_deref(), Some("bd-123"));
-    letter.body = "Thanks.".into();
-    airc.send(&letter).await;
+    message.body = "Thanks.".into();
+    airc.send(&message).await;
     map.receive("Thanks.").await;
     let found = map.client.call("mail/get", json!({ "conversationId": "bd-123" })).await.unwrap();
     assert_eq!(found["conversation"]["subject"], "Handoff");
@@ -88,7 +88,7 @@ async fn a_thread_of_an_identity_is_a_conversation() {
     let who: Vec<&str> =
         turns["turns"].as_array().unwrap().iter().map(|turn| turn["participant"].as_str().unwrap()).collect();
     assert_eq!(who, ["airc_s", "map_r", "airc_s"]);
-    // Its heading, given in that door's words, is the conversation's.
+    // Subject and status of the AIRC thread are the conversation's.
     let other = crate::airc::Agent::new(all.office.url(), "airc_t").await;
     let thread = |status: &str| json!({ "type": "context:thread", "thread_id": "bd-9", "subject": "Grammar", "status": status, "created_ts": soon(0) });
     assert_eq!(other.send("map_r", thread("open")).await.status, 201);
@@ -104,11 +104,11 @@ async fn a_thread_of_an_identity_is_a_conversation() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_of_a_person_is_seen_by_those_who_work_on_it() {
+async fn a_users_task_is_visible_to_the_agents_that_work_on_it() {
     let all = Everywhere::open().await;
     let mut boss = all.agent("swarm", "boss").await;
     let (mut map, mcp) = (all.at_map("map_r").await, all.at_mcp("mcp_r").await);
-    let mut letter = Letter {
+    let mut message = Outgoing {
         to: "map_r".into(),
         subject: "errand".into(),
         body: "fetch the post".into(),
@@ -116,9 +116,9 @@ async fn a_task_of_a_person_is_seen_by_those_who_work_on_it() {
         priority: "normal",
         wants_ack: false,
     };
-    boss.send(&letter).await;
+    boss.send(&message).await;
     let arrived = map.receive("fetch the post").await;
-    let task = json!({ "taskId": letter.thread });
+    let task = json!({ "taskId": message.thread });
     let found = map.client.call("map/tasks/get", task.clone()).await.unwrap();
     assert_eq!(
         (&found["task"]["status"], &found["task"]["owner"]),
@@ -132,28 +132,28 @@ async fn a_task_of_a_person_is_seen_by_those_who_work_on_it() {
     })
     .await;
     assert_eq!(found["task"]["result"], "fetched");
-    // By tools: the conversation under the task's name, with everything that was said in it.
-    letter = Letter { to: "mcp_r".into(), body: "post the fetch".into(), thread: uuid(901), ..letter };
-    boss.send(&letter).await;
+    // By MCP tools: the conversation has the task's id and all turns.
+    message = Outgoing { to: "mcp_r".into(), body: "post the fetch".into(), thread: uuid(901), ..message };
+    boss.send(&message).await;
     find("the request", async || {
         let inbox = mcp.call("fetch_inbox", json!({ "include_bodies": true })).await;
         inbox.as_array().unwrap().iter().find(|one| one["body_md"] == "post the fetch").cloned()
     })
     .await;
     let listed = mcp.call("list_conversations", json!({})).await;
-    assert_eq!(listed[0]["conversation_id"], letter.thread.as_str());
+    assert_eq!(listed[0]["conversation_id"], message.thread.as_str());
     let given =
-        json!({ "target": "boss", "subject": "Re: errand", "body": "posted", "task_id": letter.thread });
+        json!({ "target": "boss", "subject": "Re: errand", "body": "posted", "task_id": message.thread });
     mcp.call("send_response", given).await;
     boss.receive("posted").await;
-    let turns = mcp.call("list_turns", json!({ "conversation_id": letter.thread })).await;
+    let turns = mcp.call("list_turns", json!({ "conversation_id": message.thread })).await;
     let said = texts(&turns, "text");
     assert!(said[0].contains("send_request") && said[1..3] == ["post the fetch", "posted"], "{said:?}");
     assert_eq!(all.office.close(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_made_by_a_protocol_is_ended_by_tools_and_the_other_way_round() {
+async fn tasks_of_map_are_completed_by_mcp_and_the_reverse() {
     let all = Everywhere::open().await;
     let (mut map, mcp) = (all.at_map("map_s").await, all.at_mcp("mcp_r").await);
     let asked = json!({ "task": { "id": "t-1", "title": "Mend the gate", "assignee": "mcp_r" } });

@@ -4,19 +4,20 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::harness::{LONG, eventually};
 use crate::swarm::{Swarm, boss, hand, team};
 
-/// Everybody.
+/// Every kind of caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    Nobody,
-    /// With a token that somebody made up.
+    NoToken,
+    /// With a made-up token.
     MadeUp,
     Revoked,
     Expired,
     ForeignAgent,
     ForeignAdmin,
-    /// With a token that AIRC gave to a newcomer: it opens AIRC only.
+    /// With a token that AIRC issued to a new identity: valid at AIRC only.
     Airc,
     Agent,
     User,
@@ -25,7 +26,7 @@ pub(super) enum Role {
 }
 
 pub(super) const ROLES: [Role; 11] = [
-    Role::Nobody,
+    Role::NoToken,
     Role::MadeUp,
     Role::Revoked,
     Role::Expired,
@@ -41,7 +42,7 @@ pub(super) const ROLES: [Role; 11] = [
 impl Role {
     pub(super) fn head(self) -> &'static str {
         match self {
-            Self::Nobody => "no token",
+            Self::NoToken => "no token",
             Self::MadeUp => "made up",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
@@ -94,7 +95,11 @@ impl World {
         let (revoked, id) = make("", "admin", "gone", None).await;
         world.run(&key, "", "token.revoke", json!({ "id": id })).await;
         let (expired, _) = make("", "admin", "late", Some(now() + 300)).await;
-        tokio::time::sleep(Duration::from_millis(320)).await;
+        eventually(LONG, "the token expires", async || {
+            let request = world.http.get(world.url("/x-posthaste/status")).bearer_auth(&expired);
+            request.send().await.unwrap().status() == 401
+        })
+        .await;
         let (foreign_agent, _) = make("/r/away", "agent", "ann", None).await;
         let (foreign_admin, _) = make("/r/away", "admin", "root", None).await;
         let (agent, _) = make("", "agent", "ann", None).await;
@@ -132,12 +137,12 @@ impl World {
         self.tokens[role as usize].as_deref()
     }
 
-    /// A cookie and the word in this visitor's forms, where the page lets it in.
+    /// The cookie and form key of this caller at the page, if it can sign in.
     pub(super) fn cookie(&self, role: Role) -> Option<&(String, String)> {
         self.cookies[role as usize].as_ref()
     }
 
-    /// A request as somebody makes it: with its token, or on the page with its cookie.
+    /// A request with the caller's token.
     pub(super) fn request(&self, role: Role, method: &str, path: &str) -> reqwest::RequestBuilder {
         let request = self.http.request(method.parse().unwrap(), self.url(path));
         match self.token(role) {
@@ -146,7 +151,7 @@ impl World {
         }
     }
 
-    /// A newcomer at the AIRC door, and the token it gets there.
+    /// Registers an AIRC identity; returns its token.
     async fn register(&self, name: &str) -> String {
         let request = self.http.post(self.url("/api/register")).json(&json!({ "username": name }));
         let answer: Value = request.send().await.unwrap().json().await.unwrap();
@@ -166,7 +171,7 @@ impl World {
         self.cookie_for(self.token(role).unwrap_or_default()).await
     }
 
-    /// What the page gives the bearer of a token: a cookie and the word in its forms, if it lets the token in.
+    /// The cookie and form key that the page gives for a token, if it can sign in.
     pub(super) async fn cookie_for(&self, token: &str) -> Option<(String, String)> {
         let word = |page: &str| {
             let start = page.find("name=\"word\" value=\"")? + "name=\"word\" value=\"".len();

@@ -1,4 +1,4 @@
-//! Where the office goes on its own account: not into private networks because a caller says so.
+//! The server's own requests: callers cannot direct them into private networks.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::swarm::{Swarm, boss, team};
 
 const CLOSED: [(&str, &str); 1] = [("POSTHASTE_PRIVATE_NETWORKS", "off")];
 
-/// Somewhere that nobody should be led to, and whether somebody was.
+/// An address that the server must not connect to, and the listener that would see it.
 fn trap() -> (String, std::net::TcpListener) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -41,25 +41,25 @@ async fn peers_and_systems_in_private_networks_are_not_reached_unless_allowed() 
         assert_eq!(answer["error"]["code"], 5000, "{host}: {answer}");
         assert!(answer["error"]["message"].as_str().unwrap().contains("private"), "{host}: {answer}");
     }
-    assert!(listener.accept().is_err(), "somebody came by");
+    assert!(listener.accept().is_err(), "the server connected");
 }
 
 #[tokio::test]
-async fn models_hooks_and_actions_obey_too() {
+async fn models_and_hooks_in_private_networks_are_not_reached() {
     let (inside, listener) = trap();
     let url = format!("http://{inside}/");
     for driver in [json!({ "http": url }), json!({ "model": { "url": url, "name": "m" } })] {
         let swarm = Swarm::open(&team("team", json!([boss(driver, &["boss"])])), &[], &CLOSED);
         let office = swarm.office.as_ref().unwrap();
-        // The agent cannot answer; the task ends with that, or goes on without it.
+        // The agent cannot answer; the task fails or continues without it.
         let ask = json!({ "body": "hello", "timeout": 2 });
         drop(swarm.post("/message", office.token(), ask).await);
-        assert!(listener.accept().is_err(), "somebody came by");
+        assert!(listener.accept().is_err(), "the server connected");
     }
 }
 
 #[tokio::test]
-async fn a_description_that_somebody_posts_takes_nothing_that_the_operators_does_not() {
+async fn posted_swarm_gets_only_programs_and_secrets_of_the_operators_file() {
     let echo = json!({ "builtin": "echo" });
     let command = json!({ "command": ["true"] });
     let hand = json!({ "name": "hand", "driver": command, "comm_targets": ["boss"] });

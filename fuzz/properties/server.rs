@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 /// A property, by the name of its fuzz target.
 pub(crate) type Property = (&'static str, fn(&[u8]), &'static [&'static str]);
 
-pub(crate) const OFFICE: &[Property] = &[
+pub(crate) const SERVER: &[Property] = &[
     (
         "path_patterns",
         path_patterns,
@@ -100,7 +100,7 @@ pub(crate) fn config_file(bytes: &[u8]) {
 /// Exported databases: any lines give a new database or an error, and an error leaves the database unchanged. The checksum rejects
 /// nearly every mutation, so the same rows are tried under a correct checksum too, as an attacker who can write the file would.
 /// Accepted rows can be exported and imported again.
-pub(crate) fn books_export(db: &mut Connection, bytes: &[u8]) {
+pub(crate) fn database_export(db: &mut Connection, bytes: &[u8]) {
     taken(db, bytes);
     if let Some(count) = taken(db, &sealed(bytes)) {
         let mut lines = Vec::new();

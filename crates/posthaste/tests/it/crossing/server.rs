@@ -1,4 +1,4 @@
-//! An office with every door open, and the agents that live at each.
+//! A server with every door open, and agents at each door.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -20,13 +20,13 @@ use crate::harness::{Listening, TestDir, listen};
 use crate::mcp::client::Mcp;
 use crate::office::Office;
 
-/// The realm that all doors share: it has the swarm's name.
+/// The realm of all doors; a swarm's realm has the swarm's name.
 pub(super) const REALM: &str = "team";
 
 /// Turns that the hosted agent was given.
 pub(super) type Turns = Arc<Mutex<Vec<Value>>>;
 
-/// An office with every door open.
+/// A server with every door open.
 pub(super) struct Everywhere {
     pub(super) dir: TestDir,
     pub(super) office: Office,
@@ -34,7 +34,7 @@ pub(super) struct Everywhere {
     _hook: Listening,
 }
 
-/// Answers for the agent `parrot`: says to whoever wrote that it has heard.
+/// The program of the agent `parrot`: answers the sender of the last message.
 async fn hook(State(turns): State<Turns>, Json(turn): Json<Value>) -> Json<Value> {
     let mail = turn["inbox"].as_array().and_then(|inbox| inbox.last()).cloned().unwrap_or_default();
     turns.lock().unwrap().push(turn);
@@ -76,7 +76,7 @@ impl Everywhere {
         std::fs::create_dir(&mail).unwrap();
         let mut args = vec!["--swarm", swarm.to_str().unwrap(), "--mail-dir", mail.to_str().unwrap()];
         args.extend(flags);
-        // More is said here in a second than a person says in an hour.
+        // The tests send more in a second than AIRC's quotas allow.
         let env = ["MESSAGES", "BROADCASTS", "CONSENTS"].map(|what| format!("POSTHASTE_RATE_{what}"));
         let env: Vec<(&str, &str)> = env.iter().map(|name| (name.as_str(), "off")).collect();
         let office = Office::open_with(&dir.path().join("data"), &args, &env);
@@ -87,8 +87,8 @@ impl Everywhere {
         self.dir.path().join("mail")
     }
 
-    /// Waits until the bridge has entered the owner of a mailbox: agents that register elsewhere get no files (F14).
-    pub(super) async fn until_entered(&self, name: &str) {
+    /// Waits until the bridge has registered the owner of a mailbox: agents of other doors get no files (F14).
+    pub(super) async fn until_registered(&self, name: &str) {
         super::find("the owner of the mailbox", async || {
             let page = self.office.call("agents", json!({ "limit": 1000 })).await.unwrap();
             let mut agents = page["agents"].as_array().unwrap().iter();
@@ -103,7 +103,7 @@ impl Everywhere {
         made["token"].as_str().unwrap().to_owned()
     }
 
-    /// An agent at a door. `swarm` is hosted by the office itself: who sends there is `boss`, who receives `parrot`.
+    /// An agent at a door. Those at `swarm` are hosted: the sender is `boss`, the recipient `parrot`.
     pub(super) async fn agent(&self, door: &str, name: &str) -> Box<dyn Correspondent> {
         match door {
             "map" => Box::new(self.at_map(name).await),

@@ -1,12 +1,12 @@
-//! Nothing is lost on the way: what a door cannot show comes back whole at the door that can; who was away gets its mail.
+//! Nothing is lost between doors: what one door cannot show comes back whole at another; mail waits for absent agents.
 
 use serde_json::{Value, json};
 
-use super::office::Everywhere;
-use super::{Correspondent, Letter, find};
+use super::server::Everywhere;
+use super::{Correspondent, Outgoing, find};
 use crate::airc::Agent;
 
-/// A payload and a meta with everything that is hard to carry.
+/// A payload and a meta with values that are easily lost.
 fn odd() -> (Value, Value) {
     let payload = json!({
         "type": "com.example:odd", "subject": "odd \u{0} \u{2028} \"one\"", "nested": { "a": [1, null, { "b": [[], {}] }] },
@@ -20,19 +20,19 @@ fn odd() -> (Value, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_door_cannot_show_comes_back_whole() {
+async fn payload_and_meta_survive_doors_that_cannot_show_them() {
     let all = Everywhere::open().await;
     let (mut map, mcp) = (all.at_map("map_s").await, all.at_mcp("mcp_s").await);
     let airc = Agent::new(all.office.url(), "airc_r").await;
     all.office.call("contact.ask", json!({ "agent": "map_s", "other": "airc_r" })).await.unwrap();
     all.office.call("contact.accept", json!({ "agent": "airc_r", "other": "map_s" })).await.unwrap();
     let mut mailbox = all.agent("files", "files_r").await;
-    all.until_entered("files_r").await;
+    all.until_registered("files_r").await;
     let (payload, meta) = odd();
     for to in ["mcp_s", "airc_r", "files_r", "parrot"] {
         map.send_raw(to, payload.clone(), meta.clone()).await;
     }
-    // Shown whole where there is a text only: as compact JSON, under its own heading.
+    // Doors with text bodies show the payload as compact JSON, with its subject.
     let inbox = mcp.call("fetch_inbox", json!({ "include_bodies": true })).await;
     let said: Value = serde_json::from_str(inbox[0]["body_md"].as_str().unwrap()).unwrap();
     assert_eq!((&said, &inbox[0]["subject"]), (&payload, &payload["subject"]));
@@ -40,7 +40,7 @@ async fn what_a_door_cannot_show_comes_back_whole() {
     let said: Value = serde_json::from_str(&file.body).unwrap();
     assert_eq!((&said, &file.raw["subject"]), (&payload, &payload["subject"]));
     assert_eq!((&file.raw["kind"], &file.raw["priority"]), (&json!("com.example:odd"), &json!("low")));
-    // Where there are payloads, it is one; what that has no place for stands on the outside.
+    // AIRC shows the payload itself, and what does not fit into it in `delivery`.
     let page = airc.inbox().await;
     assert_eq!(page[0]["payload"], payload);
     assert_eq!(page[0]["delivery"]["subject"], payload["subject"]);
@@ -48,7 +48,7 @@ async fn what_a_door_cannot_show_comes_back_whole() {
         (&page[0]["delivery"]["priority"], &page[0]["delivery"]["door"]),
         (&json!("low"), &json!("map"))
     );
-    // A hosted agent is told what it was that it reads as a text.
+    // A hosted agent gets the payload as text, and the original in `routing_info`.
     let turn = find("the turn", async || all.turns.lock().unwrap().last().cloned()).await;
     let mail = &turn["inbox"][0]["message"];
     assert_eq!(serde_json::from_str::<Value>(mail["body"].as_str().unwrap()).unwrap(), payload);
@@ -57,7 +57,7 @@ async fn what_a_door_cannot_show_comes_back_whole() {
         (&payload, &meta)
     );
 
-    // The file is marked and put away, the letters are read elsewhere; at MAP they are what they were.
+    // The file is marked as read; at MAP all messages are unchanged.
     mailbox.acknowledge(&file).await;
     let replayed = map.client.call("map/replay", json!({})).await.unwrap();
     let sent: Vec<&Value> = replayed["events"]
@@ -75,12 +75,12 @@ async fn what_a_door_cannot_show_comes_back_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_away_gets_what_came_by_a_file() {
+async fn an_absent_agent_gets_messages_that_came_as_files() {
     let all = Everywhere::open().await;
     let token = all.token("agent", "map_s").await;
     drop(super::map::AtMap::connect(all.office.url(), &token, "map_s").await);
     let mut files = all.agent("files", "files_s").await;
-    let letter = Letter {
+    let message = Outgoing {
         to: "map_s".into(),
         subject: "while you were away".into(),
         body: "the first".into(),
@@ -88,16 +88,16 @@ async fn who_is_away_gets_what_came_by_a_file() {
         priority: "normal",
         wants_ack: false,
     };
-    files.send(&letter).await;
-    find("the letter at the office", async || {
+    files.send(&message).await;
+    find("the message in the inbox", async || {
         let page = all.office.call("inbox", json!({ "agent": "map_s" })).await.unwrap();
         (page["messages"].as_array().unwrap().len() == 1).then_some(())
     })
     .await;
-    // A directory of its name is there now. It is not given what others write to the agent (F14), and keeps nothing from the
-    // connection either. The bridge goes by the order of events, so it has passed the second when the third is a file.
+    // The agent has a directory now. Messages of others are not written there (F14), and reach the connection all the same.
+    // The bridge follows the event log, so it has passed the second message when the third is a file.
     all.office.call("send", json!({ "from": "map_s", "to": ["map_s"], "body": "the second" })).await.unwrap();
-    all.until_entered("files_s").await;
+    all.until_registered("files_s").await;
     all.office
         .call("send", json!({ "from": "map_s", "to": ["files_s"], "body": "the third" }))
         .await
@@ -110,7 +110,7 @@ async fn who_is_away_gets_what_came_by_a_file() {
     assert_eq!(all.office.close(), Some(0));
 }
 
-// F18: a file reaches an AIRC identity, whose token opens AIRC alone, and an agent that the server hosts.
+// F18: an attachment reaches an AIRC identity, whose token is valid at AIRC only, and a hosted agent.
 #[tokio::test]
 async fn files_reach_airc_and_hosted_agents() {
     let all = Everywhere::open().await;
@@ -120,16 +120,16 @@ async fn files_reach_airc_and_hosted_agents() {
     all.office.call("contact.accept", json!({ "agent": "airc_r", "other": "cli_s" })).await.unwrap();
     let file = json!({ "name": "plan.txt", "data": "dGhlIHBsYW4=" });
     for to in ["airc_r", "parrot"] {
-        let letter =
+        let message =
             json!({ "from": "cli_s", "to": [to], "subject": "s", "body": "b", "attachments": [file] });
-        all.office.call("send", letter).await.unwrap();
+        all.office.call("send", message).await.unwrap();
     }
     let page = airc.inbox().await;
     let path = page[0]["delivery"]["attachments"][0]["url"].as_str().unwrap();
     assert_eq!(airc.get(path).await.text, "the plan");
     let parts: Vec<&str> = path.split('/').collect();
     let elsewhere = format!("/x-posthaste/attachments/{}/{}", parts[2], parts[4]);
-    assert_eq!(airc.get(&elsewhere).await.status, 401, "a token of AIRC's opens AIRC alone");
+    assert_eq!(airc.get(&elsewhere).await.status, 401, "an AIRC token is valid at AIRC only");
     let turn = find("the turn", async || all.turns.lock().unwrap().last().cloned()).await;
     let told = &turn["inbox"][0]["message"]["routing_info"]["attachments"][0];
     assert_eq!((&told["name"], &told["size"]), (&json!("plan.txt"), &json!(8)), "{turn}");

@@ -1,4 +1,4 @@
-//! Reservations: taken at one door, they are in the way at every other, whichever way each names the place.
+//! Reservations: made at one door, they conflict at every other, however each door names the repository.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::map::AtMap;
 use super::mcp::AtMcp;
-use super::office::{Everywhere, REALM};
+use super::server::{Everywhere, REALM};
 use crate::airc::{Agent, soon, word};
 use crate::harness::TestDir;
 
 const REMOTE: &str = "git@example.org:team/app.git";
 
-/// Everyone who can reserve.
+/// The agents that reserve.
 struct Holders {
     all: Everywhere,
     airc: Agent,
@@ -22,7 +22,7 @@ struct Holders {
     top: String,
 }
 
-/// Ways to reserve: a door, and how the place is named there.
+/// Ways to reserve: a door, and a name of the repository there.
 const WAYS: [(&str, &str); 8] = [
     ("mcp", ""),
     ("airc", "repo:example.org/team/app"),
@@ -44,7 +44,7 @@ impl Holders {
         }
     }
 
-    /// Reserves a path; the agents that are in the way.
+    /// Reserves a path; returns the holders of conflicting reservations.
     async fn reserve(&mut self, (door, scope): (&str, &str), path: &str) -> Vec<String> {
         let scope = scope.replace("PATH", &self.top);
         let names = |list: &Value, member: &str| -> Vec<String> {
@@ -106,7 +106,7 @@ async fn holders(work: &TestDir) -> Holders {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reservation_is_in_the_way_at_every_other_door() {
+async fn a_reservation_conflicts_at_every_other_door() {
     let work = TestDir::new();
     let mut holders = holders(&work).await;
     for (n, held) in WAYS.iter().enumerate() {
@@ -119,14 +119,17 @@ async fn a_reservation_is_in_the_way_at_every_other_door() {
             }
             let inside = format!("src/part{n}/way{m}.rs");
             let found = holders.reserve(*asked, &inside).await;
-            assert!(found.contains(&owner.to_owned()), "{held:?} is not in the way of {asked:?}: {found:?}");
+            assert!(
+                found.contains(&owner.to_owned()),
+                "{held:?} does not conflict with {asked:?}: {found:?}"
+            );
         }
-        // One listing shows them all in one place.
+        // One listing shows all of them under one scope.
         let listed =
             holders.all.run(&["reservations", "--scope", "project", "--json", "--limit", "1000"]).ok();
         let owners = listed.json().to_string();
         assert!(owners.contains(Holders::owner(held.0)), "{owners}");
-        // Other places are not meant.
+        // Other repositories and projects have no conflict.
         for scope in ["repo:example.org/team/other", "project:elsewhere", "repo:example.com/team/app"] {
             assert_eq!(holders.reserve(("cli", scope), &path).await, Vec::<String>::new(), "{scope}");
         }
@@ -137,10 +140,9 @@ async fn a_reservation_is_in_the_way_at_every_other_door() {
     assert_eq!(holders.all.office.close(), Some(0));
 }
 
-/// The table of the extension: an identity's reservation as tools have it, and the other way round; and the hooks ask
-/// for all of them.
+/// An AIRC reservation has the same members at the MCP door and the reverse, and the git hook finds it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reservation_has_the_same_members_at_both_and_the_guard_knows_it() {
+async fn an_airc_reservation_has_the_same_members_at_mcp_and_in_the_hook() {
     let work = TestDir::new();
     let holders = holders(&work).await;
     let payload = json!({
@@ -162,7 +164,7 @@ async fn a_reservation_has_the_same_members_at_both_and_the_guard_knows_it() {
     let ends = found["conflicts"][0]["holders"][0]["expires_ts"].as_str().unwrap();
     assert_eq!(ends[..19], payload["expires_ts"].as_str().unwrap()[..19]);
 
-    // The hook of a repository that came from there asks for it, by its own path.
+    // The hook of a clone asks for the reservation by the path of its work tree.
     let top = Path::new(&holders.top);
     std::fs::create_dir(top.join("api")).unwrap();
     std::fs::write(top.join("api/auth.ts"), "x").unwrap();
@@ -181,7 +183,7 @@ async fn a_reservation_has_the_same_members_at_both_and_the_guard_knows_it() {
     let said = check();
     assert!(said.stderr.contains("airc_s") && said.stderr.contains("api/auth.ts"), "{}", said.stderr);
 
-    // Given back in that door's words, it is free everywhere.
+    // Released at AIRC, it is released everywhere.
     let released =
         json!({ "type": "context:file_reservation", "reservation_id": "rsv-9f3a", "status": "released" });
     assert_eq!(holders.airc.send("@public", released).await.status, 201);

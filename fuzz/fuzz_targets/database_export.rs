@@ -1,9 +1,9 @@
-//! See `properties::office::books_export`.
+//! See `properties::server::database_export`.
 #![no_main]
 
-#[path = "../properties/office.rs"]
+#[path = "../properties/server.rs"]
 #[allow(dead_code)]
-mod office;
+mod server;
 
 use std::cell::RefCell;
 
@@ -23,5 +23,5 @@ fn fresh() -> rusqlite::Connection {
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    DATABASE.with_borrow_mut(|db| office::books_export(db, bytes));
+    DATABASE.with_borrow_mut(|db| server::database_export(db, bytes));
 });
