@@ -14,9 +14,9 @@ pub(super) fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 }
 
 /// Refuses a revision in the headers that the server does not know, unless the request itself names one.
-pub(super) fn known_revision(headers: &HeaderMap, in_request: Option<&str>) -> Result<(), Response> {
+pub(super) fn known_revision(headers: &HeaderMap, in_request: Option<&str>) -> Result<(), Box<Response>> {
     let Some(value) = headers.get(PROTOCOL_VERSION) else { return Ok(()) };
-    let refused = |text: String| Err((StatusCode::BAD_REQUEST, text).into_response());
+    let refused = |text: String| Err(Box::new((StatusCode::BAD_REQUEST, text).into_response()));
     match value.to_str() {
         Ok(date) if in_request.is_none() && Revision::parse(date).is_none() => {
             refused(format!("Bad Request: Unsupported MCP-Protocol-Version: {date}"))
@@ -27,12 +27,12 @@ pub(super) fn known_revision(headers: &HeaderMap, in_request: Option<&str>) -> R
 }
 
 /// Refuses a revision in the headers that is not known or has no sessions.
-pub(super) fn with_sessions(headers: &HeaderMap) -> Result<(), Response> {
+pub(super) fn with_sessions(headers: &HeaderMap) -> Result<(), Box<Response>> {
     known_revision(headers, None)?;
     match text(headers, PROTOCOL_VERSION).is_some_and(Revision::is_sessionless) {
         true => {
             let allow = [(header::ALLOW, "POST")];
-            Err((StatusCode::METHOD_NOT_ALLOWED, allow, "Method Not Allowed").into_response())
+            Err(Box::new((StatusCode::METHOD_NOT_ALLOWED, allow, "Method Not Allowed").into_response()))
         }
         false => Ok(()),
     }

@@ -197,7 +197,7 @@ impl Post {
     /// Answers a handshake: with a session while there is room.
     fn greet(self, is_sessionless: bool) -> Response {
         if let Err(response) = headers::known_revision(&self.headers, None) {
-            return response;
+            return *response;
         }
         let given: InitializeParams = match dispatch::read(self.params.as_deref()) {
             Ok(given) => given,
@@ -227,7 +227,7 @@ impl Post {
     /// Begins or ends a session's subscription to a resource. Answered by a stream of one event.
     async fn subscription(self) -> Response {
         if let Err(response) = headers::known_revision(&self.headers, None) {
-            return response;
+            return *response;
         }
         let Some(session) = &self.session else { return gone() };
         let result = self.subscribe(session).await.map(|()| "{}".to_owned());
@@ -262,7 +262,7 @@ fn notified(
     let session = headers.get(SESSION).and_then(|id| id.to_str().ok());
     if let Some(session) = session.and_then(|id| door.sessions().find(id, &owner_of(visitor))) {
         if let Err(response) = headers::known_revision(headers, None) {
-            return response;
+            return *response;
         }
         if method == methods::CANCELLED
             && let Ok(cancelled) = dispatch::read::<CancelledParams>(params)
@@ -282,7 +282,7 @@ fn listen(door: &Door, visitor: &Visitor, headers: &HeaderMap) -> Response {
         return (StatusCode::NOT_ACCEPTABLE, text).into_response();
     }
     if let Err(response) = headers::with_sessions(headers) {
-        return response;
+        return *response;
     }
     streams::notifications(&session, headers)
 }
@@ -291,7 +291,7 @@ fn listen(door: &Door, visitor: &Visitor, headers: &HeaderMap) -> Response {
 fn terminate(door: &Door, visitor: &Visitor, headers: &HeaderMap) -> Response {
     let Some(session) = own_session(door, visitor, headers) else { return gone() };
     if let Err(response) = headers::with_sessions(headers) {
-        return response;
+        return *response;
     }
     door.sessions().terminate(&session);
     StatusCode::NO_CONTENT.into_response()

@@ -53,8 +53,7 @@ impl From<ErrorObject> for Rejection {
 /// The date of the request's revision, if its headers and `_meta` agree and are complete.
 fn check(post: &Post) -> Result<String, Rejection> {
     let in_request = post.meta.revision();
-    headers::known_revision(&post.headers, in_request)
-        .map_err(|response| Rejection::Plain(Box::new(response)))?;
+    headers::known_revision(&post.headers, in_request).map_err(Rejection::Plain)?;
     if headers::text(&post.headers, PROTOCOL_VERSION).is_some_and(Revision::is_sessionless) {
         headers::match_request(&post.headers, &post.method, post.params.as_deref())?;
     }

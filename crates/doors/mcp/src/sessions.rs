@@ -166,8 +166,10 @@ struct Events {
 
 impl Session {
     fn new(owner: String, ended: CancellationToken) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the id of a session is part of no command")]
+        let id = uuid::Uuid::new_v4().to_string();
         Self {
-            id: uuid::Uuid::new_v4().to_string(),
+            id,
             owner,
             activity: Mutex::new(Activity { used: Instant::now(), streams: 0 }),
             events: Mutex::default(),
