@@ -154,7 +154,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // Answers are small and somebody waits for each of them.
+                // Responses are small, and a caller waits for each of them.
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%peer, "TCP_NODELAY: {error}");
                 }

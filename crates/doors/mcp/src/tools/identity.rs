@@ -260,7 +260,7 @@ fn check_name(name: &str) -> Result<(), DoorError> {
         return Ok(());
     }
     let text = format!(
-        "'{name}' cannot be an agent's name: letters, digits, '.', '_' and '-', starting with a letter or digit, \
+        "'{name}' cannot be an agent's name: alphanumeric characters, '.', '_' and '-', starting with an alphanumeric one, \
          at most {MAX_NAME_BYTES}; such as BlueLake or worker_42"
     );
     Err(DoorError::new("INVALID_NAME", text))
