@@ -64,7 +64,7 @@ pub(crate) fn in_source() -> BTreeSet<String> {
     for family in families {
         let text = source(&format!("doors/mcp/src/tools/{family}.rs"));
         for piece in text.split("tool!(").skip(1) {
-            found.insert(piece.trim_start().split([',', ' ']).next().unwrap().to_owned());
+            found.insert(piece.trim_start().split([',', ' ', '(']).next().unwrap().to_owned());
         }
     }
     found
