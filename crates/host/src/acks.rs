@@ -12,7 +12,7 @@ use posthaste_wire::time::to_rfc3339;
 use crate::door_facts::DoorFacts;
 
 /// Whether a message's sender is notified of an acknowledgement by a message only.
-pub fn wants_letter(message: &Message) -> bool {
+pub fn wants_message(message: &Message) -> bool {
     DoorFacts::of(&message.via).acknowledges_by_message
         && message.ack_required
         && message.correlation.is_some()
@@ -28,7 +28,7 @@ pub async fn acknowledge(
     let asking = caller.clone();
     let known = engine.read(move |view| view.message(&asking, id)).await;
     if let Ok(tracked) = known
-        && wants_letter(&tracked.message)
+        && wants_message(&tracked.message)
         && tracked
             .deliveries
             .iter()

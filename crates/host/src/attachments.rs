@@ -20,11 +20,11 @@ use crate::safe_open::{self, Folder};
 /// Bytes of one file.
 pub const MOST_BYTES: u64 = 10 << 20;
 /// Files in one message.
-pub const MOST_FILES: usize = 20;
+pub const MAX_FILES: usize = 20;
 /// Bytes of all files of one realm, in blocks of 4 KiB.
 const MOST_IN_REALM: u64 = 1 << 30;
 /// Bytes of all files that come in one request: in base64 they must fit the longest request that is read.
-pub const MOST_IN_REQUEST: u64 = 1_500_000;
+pub const MAX_REQUEST_BYTES: u64 = 1_500_000;
 const BLOCK: u64 = 4 << 10;
 /// The longest name and media type, in bytes.
 const LONGEST_NAME: usize = 255;
@@ -57,7 +57,7 @@ pub struct Incoming {
 /// Why a file was not taken or is not handed out.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    #[error("a message carries {MOST_FILES} files at most")]
+    #[error("a message carries {MAX_FILES} files at most")]
     TooMany,
     #[error("'{name}' cannot be attached: {why}")]
     Refused { name: String, why: String },
@@ -117,7 +117,7 @@ pub struct Usage(Arc<Mutex<HashMap<RealmName, u64>>>);
 
 /// Stores the files of a message, and returns the entries that name them in the message.
 pub async fn keep(usage: &Usage, engine: &Engine, files: Vec<Incoming>) -> Result<Vec<Value>, AttachError> {
-    if files.len() > MOST_FILES {
+    if files.len() > MAX_FILES {
         return Err(AttachError::TooMany);
     }
     let (store, usage, realm) = (store_of(engine), usage.clone(), engine.realm().clone());
@@ -149,7 +149,7 @@ pub fn of_meta(meta: &str) -> Vec<Attached> {
     }
     let mut meta: Value = serde_json::from_str(meta).unwrap_or_default();
     let Some(Value::Array(files)) = meta.get_mut(MEMBER).map(Value::take) else { return Vec::new() };
-    let files = files.into_iter().take(MOST_FILES);
+    let files = files.into_iter().take(MAX_FILES);
     let files = files.filter_map(|file| serde_json::from_value::<Attached>(file).ok());
     files
         .filter(|file| is_hash(&file.sha256) && is_plain(&file.name) && is_media_type(&file.media_type))
@@ -351,6 +351,6 @@ mod tests {
         }
         assert!(names(json!("none")).is_empty());
         assert!(of_meta("{\"attachments\"").is_empty());
-        assert_eq!(names(json!(vec![file("a", &hash); 50])).len(), MOST_FILES);
+        assert_eq!(names(json!(vec![file("a", &hash); 50])).len(), MAX_FILES);
     }
 }

@@ -33,7 +33,7 @@ pub struct Identity {
 
 /// A token that can expire or be revoked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pass {
+pub struct TokenRef {
     /// The token's id in the database; `None` for one that is not there and cannot be revoked.
     pub id: Option<String>,
     /// When it expires.
@@ -61,7 +61,7 @@ impl Identity {
     }
 
     /// Whether it administers the server, not just one of its realms.
-    pub fn runs_office(&self) -> bool {
+    pub fn is_operator(&self) -> bool {
         self.role == TokenRole::Admin && self.everywhere
     }
 
@@ -93,16 +93,16 @@ impl Host {
         token: Option<&str>,
         door: &str,
     ) -> Result<Identity, AuthError> {
-        self.recognise(engine, token, door).await.map(|(identity, _)| identity)
+        self.authenticate(engine, token, door).await.map(|(identity, _)| identity)
     }
 
     /// The same, with the token, if it can expire or be revoked.
-    pub async fn recognise(
+    pub async fn authenticate(
         &self,
         engine: &Engine,
         token: Option<&str>,
         door: &str,
-    ) -> Result<(Identity, Option<Pass>), AuthError> {
+    ) -> Result<(Identity, Option<TokenRef>), AuthError> {
         let Some(token) = token else {
             return if self.needs_token() {
                 Err(AuthError::Missing)
@@ -114,9 +114,9 @@ impl Host {
             && token.bytes().filter(|byte| *byte == b'.').count() == 2
             && let Some((identity, expires_at)) = key.identify(token, engine.realm())
         {
-            return Ok((identity, Some(Pass { id: None, expires_at: Some(expires_at) })));
+            return Ok((identity, Some(TokenRef { id: None, expires_at: Some(expires_at) })));
         }
-        match self.recognise_hash(engine, keys::hash(token), door).await {
+        match self.authenticate_hash(engine, keys::hash(token), door).await {
             Err(AuthError::Invalid) if !self.needs_token() => Ok((Identity::operator(), None)),
             recognised => recognised,
         }
@@ -124,13 +124,13 @@ impl Host {
 
     /// Whether a caller may administer the server as a whole: callers with its key, and administrators of its default
     /// realm. The latter still may not read the mail of other realms.
-    pub fn heeds(&self, engine: &Engine, identity: &Identity) -> bool {
+    pub fn may_administer(&self, engine: &Engine, identity: &Identity) -> bool {
         let at_home = engine.realm() == self.default_realm();
-        identity.runs_office() || (at_home && identity.role == TokenRole::Admin)
+        identity.is_operator() || (at_home && identity.role == TokenRole::Admin)
     }
 
     /// The bucket that counts a caller's calls: by token, or by name if the token is not in the database.
-    pub fn bucket_of(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Bucket {
+    pub fn bucket_of(&self, engine: &Engine, identity: &Identity, pass: Option<&TokenRef>) -> Bucket {
         let quota = self.rates().calls;
         let who = match pass.and_then(|pass| pass.id.as_deref()) {
             Some(id) => format!("{}/{id}", engine.realm()),
@@ -141,7 +141,7 @@ impl Host {
 
     /// The realm with the caller's quota: one quota per token, over all its connections and doors. The operator, and every
     /// caller of a server without authentication, has none.
-    pub fn engine_for(&self, engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Engine {
+    pub fn engine_for(&self, engine: &Engine, identity: &Identity, pass: Option<&TokenRef>) -> Engine {
         match account_of(engine, identity, pass) {
             None => engine.unhurried(),
             Some(account) => engine.with_caller_quota(self.shares().of(&account, engine.limits())),
@@ -164,24 +164,24 @@ impl Host {
     }
 
     /// Who bore a token of the realm when that was proved, by the token's id; only while the token is good.
-    pub async fn recognise_id(
+    pub async fn authenticate_id(
         &self,
         engine: &Engine,
         id: String,
         door: &str,
-    ) -> Result<(Identity, Option<Pass>), AuthError> {
+    ) -> Result<(Identity, Option<TokenRef>), AuthError> {
         let token = engine.read(move |view| view.token_by_id(&id)).await?;
         let known = token.as_ref().and_then(KnownToken::new).ok_or(AuthError::Invalid)?;
         known.at(door).map(|(identity, pass)| (identity, Some(pass)))
     }
 
     /// Who bears the token with that hash: the admin's key, or a token of the realm that is still good.
-    pub async fn recognise_hash(
+    pub async fn authenticate_hash(
         &self,
         engine: &Engine,
         hash: [u8; 32],
         door: &str,
-    ) -> Result<(Identity, Option<Pass>), AuthError> {
+    ) -> Result<(Identity, Option<TokenRef>), AuthError> {
         if self.admin().has_hash(&hash) {
             return Ok((Identity::operator(), None));
         }
@@ -198,10 +198,10 @@ impl Host {
 }
 
 /// The account of a caller: that of its token. The operator has none.
-pub fn account_of(engine: &Engine, identity: &Identity, pass: Option<&Pass>) -> Option<String> {
+pub fn account_of(engine: &Engine, identity: &Identity, pass: Option<&TokenRef>) -> Option<String> {
     Some(match pass? {
-        Pass { id: Some(id), .. } => format!("{}/{id}", engine.realm()),
-        Pass { id: None, .. } => format!("{}//{}", engine.realm(), identity.name),
+        TokenRef { id: Some(id), .. } => format!("{}/{id}", engine.realm()),
+        TokenRef { id: None, .. } => format!("{}//{}", engine.realm(), identity.name),
     })
 }
 
@@ -280,7 +280,7 @@ pub struct TokenCache {
 #[derive(Clone, Debug)]
 pub struct KnownToken {
     identity: Identity,
-    pass: Pass,
+    pass: TokenRef,
     /// The only door that the token opens.
     door: Option<String>,
 }
@@ -291,12 +291,12 @@ impl KnownToken {
         let name = AgentId::new(&token.name).ok()?;
         let observe = token.observe || token.role == TokenRole::Admin;
         let identity = Identity { role: token.role, name, everywhere: false, observe };
-        let pass = Pass { id: Some(token.id.clone()), expires_at: token.expires_at };
+        let pass = TokenRef { id: Some(token.id.clone()), expires_at: token.expires_at };
         Some(Self { identity, pass, door: token.door.clone() })
     }
 
     /// Whom the token stands for at a door, if it opens that door.
-    pub fn at(self, door: &str) -> Result<(Identity, Pass), AuthError> {
+    pub fn at(self, door: &str) -> Result<(Identity, TokenRef), AuthError> {
         match self.door {
             Some(only) if only != door => Err(AuthError::OtherDoor { door: only }),
             _ => Ok((self.identity, self.pass)),

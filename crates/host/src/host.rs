@@ -8,9 +8,9 @@ use posthaste_engine::nouns::RealmName;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::{Shares, TokenCache};
-use crate::http::egress_policy::Reaches;
+use crate::http::egress_policy::EgressPolicy;
 use crate::http::rate::{Limiter, Rates};
-use crate::http::tls_client::Trust;
+use crate::http::tls_client::TrustedRoots;
 use crate::jwt::JwtKey;
 use crate::keys::AdminKey;
 use crate::observe::health::Health;
@@ -44,7 +44,7 @@ pub struct Features {
     /// Rate limits of callers.
     pub rates: Rates,
     /// The egress policy.
-    pub reaches: Reaches,
+    pub egress_policy: EgressPolicy,
     /// To which callers AIRC's Safe Mode is open: tokens without signatures.
     pub safe_mode: Offer,
     /// Interval of pings to silent peers.
@@ -98,7 +98,7 @@ struct Inner {
     stop: CancellationToken,
     /// Hooks and nudges of the mail directory that is joined with the default realm, if there is one.
     mail_signals: OnceLock<Arc<dyn MailSignals>>,
-    trust: OnceLock<Trust>,
+    trust: OnceLock<TrustedRoots>,
 }
 
 impl Host {
@@ -170,13 +170,13 @@ impl Host {
     }
 
     /// To which callers AIRC registration is open without a token.
-    pub fn takes_newcomers(&self) -> Offer {
+    pub fn open_registration(&self) -> Offer {
         self.inner.features.registration
     }
 
     /// The egress policy.
-    pub fn reaches(&self) -> Reaches {
-        self.inner.features.reaches
+    pub fn egress_policy(&self) -> EgressPolicy {
+        self.inner.features.egress_policy
     }
 
     /// Rate limits of callers.
@@ -203,7 +203,7 @@ impl Host {
         self.inner.jwt.get()
     }
 
-    pub fn wardens(&self) -> &TokenWatches {
+    pub fn token_watches(&self) -> &TokenWatches {
         &self.inner.token_watches
     }
 
@@ -249,16 +249,16 @@ impl Host {
     }
 
     /// Sets the trusted authorities for TLS connections to other servers. The first call counts.
-    pub fn believe(&self, trust: Trust) {
+    pub fn set_trusted_roots(&self, trust: TrustedRoots) {
         drop(self.inner.trust.set(trust));
     }
 
     /// The trusted authorities for TLS connections to other servers: those of the system, unless others were set.
-    pub fn trust(&self) -> anyhow::Result<Trust> {
+    pub fn trusted_roots(&self) -> anyhow::Result<TrustedRoots> {
         if let Some(trust) = self.inner.trust.get() {
             return Ok(trust.clone());
         }
-        let trust = Trust::load(None)?;
+        let trust = TrustedRoots::load(None)?;
         Ok(self.inner.trust.get_or_init(|| trust).clone())
     }
 

@@ -26,7 +26,7 @@ async fn show_metrics(
 ) -> Response {
     if !here {
         match host.identify(&engine, bearer(&headers), "operators").await {
-            Ok(identity) if identity.runs_office() => {}
+            Ok(identity) if identity.is_operator() => {}
             Ok(_) => {
                 return answer(StatusCode::FORBIDDEN, "forbidden", "metrics are for the operator");
             }

@@ -13,7 +13,7 @@ use posthaste_engine::{Engine, EngineError, Filter, Start, Step, stamp};
 use tokio::sync::broadcast;
 
 use crate::Host;
-use crate::caller::Pass;
+use crate::caller::TokenRef;
 
 /// Revocations that are buffered for watchers; one that misses some reads the database.
 const BUFFERED_REVOCATIONS: usize = 64;
@@ -63,7 +63,7 @@ fn forget(realms: &mut HashMap<RealmName, Revoked>, realm: &RealmName, channel: 
 
 impl Host {
     /// Waits until a token is no longer valid.
-    pub async fn until_void(&self, engine: &Engine, pass: &Pass) -> End {
+    pub async fn until_token_ends(&self, engine: &Engine, pass: &TokenRef) -> End {
         // Subscribed before the database is read, so that no revocation is missed between the two.
         let mut revoked = self.revocations(engine);
         if !is_valid(engine, pass).await {
@@ -93,16 +93,16 @@ impl Host {
 
     /// The response, or `None` if the token ends first: a waiting call ends with its token. Calls that respond quickly are
     /// not watched, because watching reads the database.
-    pub async fn unless_void<T>(
+    pub async fn unless_token_ends<T>(
         &self,
         engine: &Engine,
-        pass: Option<&Pass>,
+        pass: Option<&TokenRef>,
         answer: impl Future<Output = T>,
     ) -> Option<T> {
         let Some(pass) = pass else { return Some(answer.await) };
         let void = async {
             tokio::time::sleep(WATCH_CALLS_AFTER).await;
-            self.until_void(engine, pass).await
+            self.until_token_ends(engine, pass).await
         };
         tokio::select! {
             biased;
@@ -112,20 +112,25 @@ impl Host {
     }
 
     /// Ends a response that is an event stream when its token ends. Other responses are unchanged.
-    pub fn while_good(&self, engine: &Engine, pass: Option<&Pass>, answer: Response) -> Response {
+    pub fn end_stream_with_token(
+        &self,
+        engine: &Engine,
+        pass: Option<&TokenRef>,
+        answer: Response,
+    ) -> Response {
         let is_stream = |value: &axum::http::HeaderValue| value.as_bytes().starts_with(b"text/event-stream");
         let Some(pass) = pass.cloned() else { return answer };
         if !answer.headers().get(header::CONTENT_TYPE).is_some_and(is_stream) {
             return answer;
         }
         let (host, engine) = (self.clone(), engine.clone());
-        let void = Box::pin(async move { host.until_void(&engine, &pass).await });
+        let void = Box::pin(async move { host.until_token_ends(&engine, &pass).await });
         answer.map(|body| Body::from_stream(body.into_data_stream().take_until(void)))
     }
 
     /// Ids of a realm's tokens as they are revoked from now on.
     fn revocations(&self, engine: &Engine) -> broadcast::Receiver<Arc<str>> {
-        let mut realms = self.wardens().lock();
+        let mut realms = self.token_watches().lock();
         let channel = realms.entry(engine.realm().clone()).or_insert_with(|| self.follow_revocations(engine));
         channel.subscribe()
     }
@@ -140,7 +145,7 @@ impl Host {
             if let Some(Err(error)) = stop.run_until_cancelled(passing).await {
                 tracing::warn!(%error, "revocations are not followed");
             }
-            forget(&mut host.wardens().lock(), engine.realm(), &channel);
+            forget(&mut host.token_watches().lock(), engine.realm(), &channel);
         });
         sender
     }
@@ -160,7 +165,7 @@ async fn send_revocations(host: &Host, engine: &Engine, channel: &Revoked) -> Re
                 }
             }
             () = tokio::time::sleep(CHECK_WATCHERS_EVERY) => {
-                if host.wardens().remove_if_unwatched(engine.realm(), channel) {
+                if host.token_watches().remove_if_unwatched(engine.realm(), channel) {
                     return Ok(());
                 }
             }
@@ -176,7 +181,7 @@ async fn sleep_until(until: Option<Millis>) {
 }
 
 /// Whether a token is still valid. If the database cannot be read, it counts as valid.
-async fn is_valid(engine: &Engine, pass: &Pass) -> bool {
+async fn is_valid(engine: &Engine, pass: &TokenRef) -> bool {
     let Some(id) = pass.id.clone() else { return true };
     let known =
         engine.read(move |view| Ok(view.tokens(&Caller::office())?.into_iter().find(|one| one.id == id)));

@@ -25,11 +25,11 @@ use crate::doors;
 use posthaste_files::{Bridge, BridgeOptions, StateDir};
 use posthaste_host::Host;
 use posthaste_host::http::bind::bind;
-use posthaste_host::http::dial::Trust;
 use posthaste_host::http::layers::{LayerOptions, wrap};
 use posthaste_host::http::listen::{self, ListenOptions};
-use posthaste_host::http::outgoing::WaysOut;
+use posthaste_host::http::outgoing::OutgoingClients;
 use posthaste_host::http::tls::{Tls, reload_on_hangup};
+use posthaste_host::http::tls_client::TrustedRoots;
 use posthaste_host::jwt::JwtKey;
 use posthaste_host::keys::AdminKey;
 use posthaste_host::observe::inspector::Inspector;
@@ -139,14 +139,14 @@ async fn run_until(
     let features = config.features();
     let host = Host::new(office, realm.clone(), admin, features, stop.clone());
     if let Some(path) = &config.tls_ca.value {
-        host.believe(Trust::load(Some(path))?);
+        host.set_trusted_roots(TrustedRoots::load(Some(path))?);
     }
     if let Some(path) = &config.jwt_key.value {
         host.accept_jwt(JwtKey::read(path)?);
     }
     let mut runtime = None;
     if let Some((swarm, here, _)) = swarm {
-        let ways = WaysOut::new(config.tls_ca.value.as_deref(), features.reaches)?;
+        let ways = OutgoingClients::new(config.tls_ca.value.as_deref(), features.egress_policy)?;
         let started = Runtime::start(engine.unhurried(), swarm, here, data.clone(), ways, stop.clone()).await;
         let started = Arc::new(started.map_err(anyhow::Error::from)?);
         host.set_swarm(started.clone());

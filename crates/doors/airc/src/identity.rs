@@ -193,7 +193,7 @@ async fn check_open(context: &Context) -> Answer<Option<Bearer>> {
     };
     match known {
         Some(identity) => Ok(Some(identity.bearer())),
-        None if context.door.takes_newcomers().holds(context.local) => Ok(None),
+        None if context.door.open_registration().holds(context.local) => Ok(None),
         None => Err(DoorError::new(
             403,
             "registration_closed",

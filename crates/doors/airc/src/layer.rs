@@ -11,14 +11,14 @@ use axum::response::{IntoResponse, Response};
 use super::errors::DoorError;
 use crate::Door;
 use posthaste_host::caller::bearer;
-use posthaste_host::http::gate::Around;
+use posthaste_host::http::early_reject::CheckAndMap;
 use posthaste_host::http::listen::Peer;
 use posthaste_host::http::rate::Turn;
 use posthaste_host::keys;
 
 /// Counts the request and answers preflights; puts the door's headers on every response.
 pub(super) fn around(routes: Router<Door>, door: Door) -> Router<Door> {
-    routes.layer(Around(move |request: &Request| {
+    routes.layer(CheckAndMap(move |request: &Request| {
         let origin = request.headers().get(header::ORIGIN).cloned();
         if request.method() == Method::OPTIONS {
             return Break(with_cors(StatusCode::NO_CONTENT.into_response(), origin, true));

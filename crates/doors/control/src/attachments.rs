@@ -30,7 +30,7 @@ pub(super) async fn keep(
         return Ok(None);
     }
     // Before any is decoded.
-    if given.len() > attachments::MOST_FILES {
+    if given.len() > attachments::MAX_FILES {
         return Err(of_attachment(&AttachError::TooMany));
     }
     let files = given.iter().map(Incoming::decode).collect::<Result<Vec<_>, _>>();
@@ -64,7 +64,7 @@ pub(super) async fn download(
     Query(query): Query<wire::DownloadQuery>,
     headers: HeaderMap,
 ) -> Response {
-    let (identity, pass) = match host.recognise(&engine, bearer(&headers), VIA).await {
+    let (identity, pass) = match host.authenticate(&engine, bearer(&headers), VIA).await {
         Ok(known) => known,
         Err(error) => return refuse(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string()),
     };

@@ -26,7 +26,7 @@ pub(super) async fn answer(
     headers: HeaderMap,
 ) -> Response {
     match host.identify(&engine, bearer(&headers), VIA).await {
-        Ok(identity) if query.all && host.heeds(&engine, &identity) => {}
+        Ok(identity) if query.all && host.may_administer(&engine, &identity) => {}
         Ok(identity) if !query.all && identity.role == TokenRole::Admin => {}
         Ok(_) => return refuse(StatusCode::FORBIDDEN, "not_allowed", "a backup is for the operator alone"),
         Err(error) => return refuse(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string()),

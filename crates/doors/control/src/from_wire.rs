@@ -34,7 +34,7 @@ pub(super) fn optional<T: TryFrom<String, Error: Display>>(
 pub(super) fn acting(identity: &Identity, agent: Option<String>) -> Result<Caller, ErrorObject> {
     match agent {
         // The operator's address is another word for the name that the admin key stands for.
-        Some(word) if word == OPERATOR && identity.runs_office() => Ok(identity.caller(VIA)),
+        Some(word) if word == OPERATOR && identity.is_operator() => Ok(identity.caller(VIA)),
         Some(agent) if agent != identity.name.as_str() && identity.role != TokenRole::Admin => {
             Err(denied("only administrators act for other agents"))
         }

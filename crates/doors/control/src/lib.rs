@@ -36,7 +36,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use posthaste_engine::Engine;
 use posthaste_host::Host;
-use posthaste_host::caller::{AuthError, Identity, Pass, Realm, bearer};
+use posthaste_host::caller::{AuthError, Identity, Realm, TokenRef, bearer};
 use posthaste_host::http::rate::Bucket;
 use posthaste_host::services::{OwnAnswer, OwnMethods};
 use posthaste_wire::control::{BACKUP_PATH, EXPORT_PATH, PATH, PREFIX, STATUS_PATH};
@@ -91,7 +91,7 @@ impl OwnMethods for Methods {
 }
 
 async fn answer(State(host): State<Host>, Realm(engine): Realm, headers: HeaderMap, body: Bytes) -> Response {
-    let (identity, pass) = match host.recognise(&engine, bearer(&headers), VIA).await {
+    let (identity, pass) = match host.authenticate(&engine, bearer(&headers), VIA).await {
         Ok(known) => known,
         Err(error) => {
             let text = rpc::write_error(&rpc::RequestId::null(), &errors::of_auth(&error));
@@ -133,7 +133,7 @@ struct Caller {
     engine: Engine,
     identity: Identity,
     bucket: Bucket,
-    pass: Option<Pass>,
+    pass: Option<TokenRef>,
 }
 
 impl Caller {
@@ -161,7 +161,7 @@ impl Caller {
             return Err(errors::too_often(wait));
         }
         let called = call(&self.host, &self.engine, &self.identity, method, params);
-        let answer = self.host.unless_void(&self.engine, self.pass.as_ref(), called).await;
+        let answer = self.host.unless_token_ends(&self.engine, self.pass.as_ref(), called).await;
         answer.unwrap_or_else(|| Err(errors::of_auth(&AuthError::Invalid)))
     }
 }

@@ -39,7 +39,7 @@ pub(super) async fn open(
     given: wire::RealmOpenParams,
 ) -> Result<wire::RealmOpenResult, ErrorObject> {
     let realm: RealmName = name(given.name)?;
-    if !call.host.heeds(call.engine, call.identity) {
+    if !call.host.may_administer(call.engine, call.identity) {
         return Err(denied("only administrators make realms"));
     }
     let made = !call.host.office().has_realm(&realm);
@@ -108,7 +108,7 @@ pub(super) async fn relocate(
     // Callers of the default realm come along: which callers a realm that was not made for projects lets in is for the
     // operator to decide.
     let is_open = realm == *home || host.is_made_for_project(&realm).await.map_err(refused)?;
-    if !is_open && !identity.runs_office() {
+    if !is_open && !identity.is_operator() {
         return Err(denied("only the operator's key sends sessions into a realm with callers of its own"));
     }
     let moved = host.move_name(home, &path, &realm, &identity.name).await.map_err(refused)?;
@@ -181,7 +181,7 @@ pub(super) async fn realms(
     given: wire::ProjectPageParams,
 ) -> Result<wire::RealmListResult, ErrorObject> {
     let host = call.host;
-    if !host.heeds(call.engine, call.identity) {
+    if !host.may_administer(call.engine, call.identity) {
         return Err(denied("only administrators list the realms"));
     }
     let limit = given.limit.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS);
@@ -209,7 +209,7 @@ pub(super) async fn realms(
 
 /// Lets administrators of the server or of the realm decide what paths of the realm's callers mean.
 fn check(host: &Host, engine: &Engine, identity: &Identity) -> Result<(), ErrorObject> {
-    match host.heeds(engine, identity) || identity.role == TokenRole::Admin {
+    match host.may_administer(engine, identity) || identity.role == TokenRole::Admin {
         true => Ok(()),
         false => Err(denied("only administrators say which realm a project is in")),
     }

@@ -14,7 +14,7 @@ use posthaste_wire::control as wire;
 use super::{VIA, to_wire};
 
 pub(super) async fn answer(State(host): State<Host>, Realm(engine): Realm, headers: HeaderMap) -> Response {
-    let (identity, pass) = match host.recognise(&engine, bearer(&headers), VIA).await {
+    let (identity, pass) = match host.authenticate(&engine, bearer(&headers), VIA).await {
         Ok(known) => known,
         Err(error) => return refuse(StatusCode::UNAUTHORIZED, "unauthorized", &error.to_string()),
     };

@@ -487,7 +487,7 @@ async fn check_credentials(at: &mut Connection, auth: &Credentials) -> Result<()
             _ => Err(AuthFailure { code: "invalid_credentials", message: "no token was given".to_owned() }),
         };
     };
-    match at.door.recognise(&at.engine, Some(secret), VIA).await {
+    match at.door.authenticate(&at.engine, Some(secret), VIA).await {
         Ok((identity, token)) => {
             let changes = at.session.as_ref().is_some_and(|session| session.identity != identity);
             if changes {

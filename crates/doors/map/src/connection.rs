@@ -24,7 +24,7 @@ use super::{
     stale, to_wire, token_watch,
 };
 use crate::Door;
-use posthaste_host::caller::{Identity, Pass};
+use posthaste_host::caller::{Identity, TokenRef};
 use posthaste_host::http::rate::Bucket;
 
 /// The sending side of a connection. Cheap to clone.
@@ -115,7 +115,7 @@ struct Frame {
 type Waiting = FuturesUnordered<Pin<Box<dyn Future<Output = Frame> + Send>>>;
 
 /// An identity, and the token that proves it, if the token can expire or be revoked.
-pub(super) type Known = (Identity, Option<Pass>);
+pub(super) type Known = (Identity, Option<TokenRef>);
 
 /// The state of a connection; methods reach everything they need from here.
 pub(super) struct Connection {
@@ -126,9 +126,9 @@ pub(super) struct Connection {
     /// Its identity, once it is authenticated.
     pub(super) identity: Option<Identity>,
     /// The token that proves it, if the token can expire or be revoked.
-    pub(super) token: Option<Pass>,
+    pub(super) token: Option<TokenRef>,
     /// The watched token; the watch ends when another token replaces it.
-    pub(super) watch: Option<(Pass, DropGuard)>,
+    pub(super) watch: Option<(TokenRef, DropGuard)>,
     /// The rate limit of its calls.
     pub(super) bucket: Bucket,
     pub(super) session: Option<Arc<Session>>,

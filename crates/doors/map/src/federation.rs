@@ -30,8 +30,8 @@ use super::session::Session;
 use super::ws::SILENT_PINGS;
 use super::{MAX_MESSAGE, addresses, connect, to_wire};
 use crate::Door;
-use posthaste_host::http::dial::{self, Endpoint};
-use posthaste_host::http::reach::Scout;
+use posthaste_host::http::egress_policy::Resolver;
+use posthaste_host::http::tls_client::{self, Endpoint};
 
 /// Maximum number of systems that a message may pass.
 const MAX_HOPS: u64 = 10;
@@ -166,8 +166,8 @@ async fn dial(
     asked: &ConnectParams,
 ) -> Result<(Socket, GatewayResult), DoorError> {
     let unavailable = |why: String| DoorError::new(codes::FEDERATION_UNAVAILABLE, why);
-    let trust = door.trust().map_err(|error| unavailable(error.to_string()))?;
-    let scout = Scout::new(door.reaches().named);
+    let trust = door.trusted_roots().map_err(|error| unavailable(error.to_string()))?;
+    let scout = Resolver::new(door.egress_policy().named);
     let stream = endpoint.dial(&trust, &scout).await.map_err(|error| unavailable(error.to_string()))?;
     let config = tokio_tungstenite::tungstenite::protocol::WebSocketConfig::default()
         .max_message_size(Some(MAX_MESSAGE));

@@ -139,7 +139,7 @@ async fn record(
         tracing::warn!(%agent, %error, "deliveries could not be recorded");
     }
     for message in std::mem::take(to_acknowledge) {
-        let recorded = match acks::wants_letter(&message) {
+        let recorded = match acks::wants_message(&message) {
             true => acks::acknowledge(engine, caller, message.id, None).await.map(drop),
             false => {
                 let verb = Acknowledge { agent: agent.clone(), message: message.id, response: None };

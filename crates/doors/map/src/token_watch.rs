@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::Line;
 use crate::Door;
-use posthaste_host::caller::Pass;
+use posthaste_host::caller::TokenRef;
 use posthaste_host::token_watch::End;
 
 /// How long before its token expires a peer is warned.
@@ -26,7 +26,7 @@ const WARNING: Millis = 5 * 60 * 1000;
 pub(super) fn watch(
     door: &Door,
     engine: &Engine,
-    pass: Pass,
+    pass: TokenRef,
     watch: CancellationToken,
     line: Line,
 ) -> oneshot::Sender<()> {
@@ -44,7 +44,7 @@ pub(super) fn watch(
     go
 }
 
-async fn guard(door: &Door, engine: &Engine, pass: &Pass, line: &Line) {
+async fn guard(door: &Door, engine: &Engine, pass: &TokenRef, line: &Line) {
     let warning = async {
         let Some(end) = pass.expires_at else { return std::future::pending().await };
         let left = |until: Millis| Duration::from_millis(u64::try_from(until - stamp::now()).unwrap_or(0));
@@ -57,7 +57,7 @@ async fn guard(door: &Door, engine: &Engine, pass: &Pass, line: &Line) {
     };
     tokio::select! {
         () = warning => {}
-        end = door.until_void(engine, pass) => hang_up(line, end),
+        end = door.until_token_ends(engine, pass) => hang_up(line, end),
     }
 }
 

@@ -69,7 +69,7 @@ pub(super) async fn identify(
     query: &HashMap<String, String>,
 ) -> Result<Option<Known>, Box<Response>> {
     let token = bearer(headers).or_else(|| query.get("token").map(String::as_str));
-    match door.recognise(engine, token, VIA).await {
+    match door.authenticate(engine, token, VIA).await {
         Ok(known) => Ok(Some(known)),
         Err(AuthError::Missing) => Ok(None),
         Err(error @ (AuthError::Invalid | AuthError::OtherDoor { .. })) => {

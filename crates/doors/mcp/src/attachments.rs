@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::call::Call;
 use super::errors::DoorError;
 use posthaste_host::attachments::{self, AttachError, Carrier, Incoming};
-pub(super) use posthaste_host::attachments::{MOST_BYTES, MOST_FILES};
+pub(super) use posthaste_host::attachments::{MAX_FILES, MOST_BYTES};
 use posthaste_host::projects::Project;
 
 /// The files that a call gives for one message.
@@ -38,7 +38,7 @@ pub(super) async fn keep(call: &Call, project: &Project, given: &Given) -> Resul
         return Ok(Vec::new());
     }
     // Before any file is read.
-    if given.paths.len() + given.sent.len() > MOST_FILES {
+    if given.paths.len() + given.sent.len() > MAX_FILES {
         return Err(problem(AttachError::TooMany));
     }
     let mut files =
@@ -52,7 +52,7 @@ pub(super) async fn keep(call: &Call, project: &Project, given: &Given) -> Resul
 /// A file of a work tree that the operator named, for callers of the default realm on this machine.
 async fn from_tree(call: &Call, project: &Project, path: &str) -> Result<Incoming, DoorError> {
     let refused = |why: &str| problem(AttachError::refused(path, why));
-    if !call.visitor.local || !(call.at_default() || call.runs_office()) {
+    if !call.visitor.local || !(call.at_default() || call.is_operator()) {
         let why = "attachment_paths works for agents of the default realm on the server's machine; send the bytes \
                    in 'attachments' instead";
         return Err(refused(why));

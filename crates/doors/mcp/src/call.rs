@@ -96,8 +96,8 @@ impl Call {
             && (identity.everywhere || project.realm() == self.visitor.home.realm())
     }
 
-    pub(super) fn runs_office(&self) -> bool {
-        self.visitor.identity.runs_office()
+    pub(super) fn is_operator(&self) -> bool {
+        self.visitor.identity.is_operator()
     }
 
     /// Whether the visitor came to the default realm's door.
@@ -149,7 +149,7 @@ impl Call {
     /// The project that a call is about.
     pub(super) async fn project(&self, key: &str) -> Result<Project, DoorError> {
         let mut found = self.door.find_project(self.visitor.home.realm(), key).await?;
-        if found.is_none() && self.runs_office() {
+        if found.is_none() && self.is_operator() {
             found = self.any_project(key).await?;
         }
         match found {

@@ -31,7 +31,7 @@ const MAX_CALLS: usize = 100;
 
 pub(super) async fn answer(State(door): State<Door>, Realm(engine): Realm, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let (identity, pass) = match door.recognise(&engine, bearer(&parts.headers), VIA).await {
+    let (identity, pass) = match door.authenticate(&engine, bearer(&parts.headers), VIA).await {
         Ok(known) => known,
         Err(error) => return refused(&error),
     };
@@ -50,7 +50,7 @@ pub(super) async fn answer(State(door): State<Door>, Realm(engine): Realm, reque
         _ if session.is_some_and(|id| door.sessions().is_terminated(id.as_bytes())) => gone(),
         Method::POST => {
             let answer = post(door.clone(), visitor, parts.headers, body);
-            let answer = door.unless_void(&engine, pass.as_ref(), answer).await;
+            let answer = door.unless_token_ends(&engine, pass.as_ref(), answer).await;
             answer.unwrap_or_else(|| refused(&AuthError::Invalid))
         }
         Method::GET if session.is_some() => listen(&door, &visitor, &parts.headers),
@@ -61,7 +61,7 @@ pub(super) async fn answer(State(door): State<Door>, Realm(engine): Realm, reque
             (StatusCode::METHOD_NOT_ALLOWED, allow, text).into_response()
         }
     };
-    door.while_good(&engine, pass.as_ref(), response)
+    door.end_stream_with_token(&engine, pass.as_ref(), response)
 }
 
 async fn post(door: Door, visitor: Visitor, headers: HeaderMap, body: Body) -> Response {

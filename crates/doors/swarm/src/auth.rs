@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::errors::DoorError;
 use crate::Door;
 use crate::runtime::{Runtime, VIA};
-use posthaste_host::caller::{Identity, Pass, Realm, bearer};
+use posthaste_host::caller::{Identity, Realm, TokenRef, bearer};
 use posthaste_host::http::rate::Turn;
 
 /// A caller whose token was checked.
@@ -25,7 +25,7 @@ pub(super) struct AuthedCaller {
     pub(super) identity: Identity,
     pub(super) engine: Engine,
     /// The token, if it can expire or be revoked.
-    pub(super) pass: Option<Pass>,
+    pub(super) pass: Option<TokenRef>,
 }
 
 impl AuthedCaller {
@@ -46,7 +46,7 @@ impl AuthedCaller {
     async fn check(parts: &mut Parts, door: &Door) -> Result<Self, Response> {
         let Realm(engine) = Realm::from_request_parts(parts, door).await?;
         let token = bearer(&parts.headers).filter(|token| !token.is_empty());
-        match door.recognise(&engine, token, VIA).await {
+        match door.authenticate(&engine, token, VIA).await {
             Ok((identity, pass)) => {
                 let turn = door.bucket_of(&engine, &identity, pass.as_ref()).take();
                 let engine = door.engine_for(&engine, &identity, pass.as_ref());

@@ -99,10 +99,10 @@ pub(super) async fn set_health(
 ) -> DoorResult {
     let word = HealthRequest::read(&body)?.status;
     // All realms share the server's health, so administrators of other realms may not set it.
-    if !door.heeds(&caller.engine, &caller.identity) {
+    if !door.may_administer(&caller.engine, &caller.identity) {
         return Err(DoorError::new(StatusCode::FORBIDDEN, "this needs the role admin of the server"));
     }
-    door.health().set_word(&word);
+    door.health().set_status(&word);
     Ok(health_answer(&door, swarm_name(caller.engine.realm()), Some(Protocol::Mail)).await)
 }
 

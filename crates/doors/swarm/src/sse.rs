@@ -55,7 +55,7 @@ pub(super) fn stream(door: &Door, caller: &AuthedCaller, opened: OpenedTask, aft
     };
     // A waiter would keep the task in memory; the stream reads the end from the database.
     drop(opened.finish);
-    door.while_good(&caller.engine, caller.pass.as_ref(), stream.into_response())
+    door.end_stream_with_token(&caller.engine, caller.pass.as_ref(), stream.into_response())
 }
 
 /// Streams past and future events of a task of the caller.
@@ -79,7 +79,7 @@ pub(super) async fn again(door: &Door, caller: &AuthedCaller, task_id: &str, aft
         done: false,
         quiet_since: Instant::now(),
     };
-    Ok(door.while_good(&caller.engine, caller.pass.as_ref(), stream.into_response()))
+    Ok(door.end_stream_with_token(&caller.engine, caller.pass.as_ref(), stream.into_response()))
 }
 
 /// An open stream.

@@ -309,7 +309,7 @@ async fn revoke(visitor: &Visitor, given: &Given) -> Result<Done, DoorError> {
 
 async fn realm(visitor: &Visitor, given: &Given) -> Result<Done, DoorError> {
     let name = RealmName::new(given.needed("name")?).map_err(|why| DoorError::bad(why.to_string()))?;
-    if !visitor.host.heeds(&visitor.engine, &visitor.identity) {
+    if !visitor.host.may_administer(&visitor.engine, &visitor.identity) {
         return Err(DoorError::new(StatusCode::FORBIDDEN, "Only administrators make realms."));
     }
     visitor.host.office().realm(&name).await?;
@@ -323,7 +323,7 @@ async fn peer(visitor: &Visitor, given: &Given) -> Result<Done, DoorError> {
         return Err(DoorError::bad("A peer’s address starts with http:// or https://."));
     }
     // Only the operator may have the environment's variables sent to a peer.
-    if visitor.identity.runs_office()
+    if visitor.identity.is_operator()
         && let Some(swarm) = visitor.host.swarm(visitor.engine.realm())
     {
         swarm.trust_peer(&name, &url).map_err(DoorError::bad)?;

@@ -3,7 +3,7 @@
 use posthaste_engine::nouns::Millis;
 use posthaste_engine::stamp;
 
-use posthaste_host::caller::Pass;
+use posthaste_host::caller::TokenRef;
 use posthaste_host::keys::AdminKey;
 
 /// How long a sign-in lasts, in seconds.
@@ -26,7 +26,7 @@ pub(super) enum Session {
 
 impl Session {
     /// The session of a credential; `None` for a token that the database does not have.
-    pub(super) fn of(pass: Option<&Pass>) -> Option<Self> {
+    pub(super) fn of(pass: Option<&TokenRef>) -> Option<Self> {
         match pass {
             None => Some(Self::Operator),
             Some(pass) => pass.id.clone().map(Self::Token),

@@ -63,7 +63,7 @@ pub(super) async fn sign_in(
     }
     let token = given.get("token").unwrap_or("");
     let hash = keys::hash(token);
-    let (known, pass) = match host.recognise_hash(&at.engine, hash, VIA).await {
+    let (known, pass) = match host.authenticate_hash(&at.engine, hash, VIA).await {
         Ok(recognised) => recognised,
         Err(AuthError::Failed(error)) => return DoorError::from(error).into_response(),
         Err(refused) => {

@@ -43,7 +43,7 @@ pub(super) async fn events(visitor: Visitor, headers: HeaderMap) -> Response {
             });
             let head = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
             let answer = (head, Body::from_stream(chunks)).into_response();
-            visitor.host.while_good(&visitor.engine, visitor.pass.as_ref(), answer)
+            visitor.host.end_stream_with_token(&visitor.engine, visitor.pass.as_ref(), answer)
         }
         Err(error) => DoorError::from(error).into_response(),
     }

@@ -19,7 +19,7 @@ use super::answers::DoorError;
 use super::query::encoded;
 use super::session::{MAX_AGE_SECONDS, Session};
 use posthaste_host::Host;
-use posthaste_host::caller::{AuthError, Identity, Pass, Realm};
+use posthaste_host::caller::{AuthError, Identity, Realm, TokenRef};
 
 /// What the cookies' names start with; the realm follows.
 const COOKIE: &str = "posthaste.";
@@ -43,7 +43,7 @@ pub(super) struct Visitor {
     /// `light` or `dark`, if one was chosen.
     pub(super) theme: Option<&'static str>,
     /// What was signed in with, if it can lapse or be revoked.
-    pub(super) pass: Option<Pass>,
+    pub(super) pass: Option<TokenRef>,
     /// Whether the visitor signed in. False on a server that needs no token.
     pub(super) signed_in: bool,
     pub(super) now: Millis,
@@ -162,7 +162,7 @@ impl FromRequestParts<Host> for Visitor {
         let session = cookie.as_deref().and_then(|cookie| Session::open(host.admin(), cookie));
         let known = match session {
             Some(Session::Operator) => Some((Identity::operator(), None)),
-            Some(Session::Token(id)) => match host.recognise_id(&engine, id, VIA).await {
+            Some(Session::Token(id)) => match host.authenticate_id(&engine, id, VIA).await {
                 Ok(known) => Some(known),
                 Err(AuthError::Failed(error)) => return Err(DoorError::from(error).into_response()),
                 Err(AuthError::Missing | AuthError::Invalid | AuthError::OtherDoor { .. }) => None,

@@ -81,16 +81,16 @@ fn drain(request: Request) {
 
 /// Like [`EarlyReject`], and a request that is passed on may come with a function that changes its response.
 #[derive(Clone, Debug)]
-pub struct Around<F>(pub F);
+pub struct CheckAndMap<F>(pub F);
 
-/// The service of [`Around`].
+/// The service of [`CheckAndMap`].
 #[derive(Clone, Debug)]
 pub struct AroundService<F, S> {
     check: F,
     inner: S,
 }
 
-impl<F: Clone, S> Layer<S> for Around<F> {
+impl<F: Clone, S> Layer<S> for CheckAndMap<F> {
     type Service = AroundService<F, S>;
 
     fn layer(&self, inner: S) -> Self::Service {

@@ -11,7 +11,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// Addresses that the server may reach on its own account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Egress {
     /// All addresses.
     Anywhere,
     /// No address of this machine or of private networks.
@@ -20,16 +20,16 @@ pub enum Reach {
 
 /// The egress policy, by the source of the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reaches {
+pub struct EgressPolicy {
     /// Addresses in the operator's configuration: models, hooks and actions of a swarm's file.
-    pub written: Reach,
+    pub written: Egress,
     /// Addresses that callers name: peers, other swarms, other systems.
-    pub named: Reach,
+    pub named: Egress,
 }
 
-impl Reaches {
+impl EgressPolicy {
     /// No limit on either.
-    pub const ANYWHERE: Self = Self { written: Reach::Anywhere, named: Reach::Anywhere };
+    pub const ANYWHERE: Self = Self { written: Egress::Anywhere, named: Egress::Anywhere };
 }
 
 /// The policy forbids an address of this name.
@@ -43,23 +43,23 @@ type Looking = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// Resolves names and checks the addresses. Cheap to clone.
 #[derive(Clone)]
-pub struct Scout {
+pub struct Resolver {
     is_forbidden: fn(IpAddr) -> bool,
     lookup: Arc<Lookup>,
 }
 
-impl Scout {
+impl Resolver {
     /// A resolver with this policy.
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(reach: Egress) -> Self {
         let is_forbidden: fn(IpAddr) -> bool = match reach {
-            Reach::Anywhere => |_| false,
-            Reach::Public => is_private,
+            Egress::Anywhere => |_| false,
+            Egress::Public => is_private,
         };
         Self { is_forbidden, lookup: Arc::new(|host| Box::pin(ask_system(host))) }
     }
 
     /// Refuses a forbidden address that is written as a number; names are checked when they are resolved.
-    pub fn judge_literal(&self, host: &str) -> Result<(), PrivateAddress> {
+    pub fn check_literal(&self, host: &str) -> Result<(), PrivateAddress> {
         match host.trim_matches(['[', ']']).parse::<IpAddr>() {
             Ok(address) if (self.is_forbidden)(address) => Err(PrivateAddress),
             _ => Ok(()),
@@ -89,13 +89,13 @@ impl Scout {
     }
 }
 
-impl fmt::Debug for Scout {
+impl fmt::Debug for Resolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scout").finish_non_exhaustive()
+        f.debug_struct("Resolver").finish_non_exhaustive()
     }
 }
 
-impl Resolve for Scout {
+impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let resolver = self.clone();
         Box::pin(async move {
@@ -111,14 +111,14 @@ async fn ask_system(host: String) -> io::Result<Vec<IpAddr>> {
 }
 
 /// Whether an error or one of its causes is [`PrivateAddress`].
-pub fn is_of_reach(error: &(dyn std::error::Error + 'static)) -> bool {
+pub fn is_forbidden(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
         if error.is::<PrivateAddress>() {
             return true;
         }
         if let Some(inner) = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref)
-            && is_of_reach(inner)
+            && is_forbidden(inner)
         {
             return true;
         }
@@ -252,16 +252,16 @@ mod tests {
                 Box::pin(async move { Ok(found) })
             })
         };
-        let mixed = Scout::with(is_private, answers(&["1.1.1.1", "10.0.0.1"]));
+        let mixed = Resolver::with(is_private, answers(&["1.1.1.1", "10.0.0.1"]));
         let refused = mixed.find("two.test", 80).await.unwrap_err();
-        assert!(is_of_reach(&refused), "{refused}");
-        let nothing = Scout::with(is_private, answers(&[]));
-        assert!(!is_of_reach(&nothing.find("none.test", 80).await.unwrap_err()));
-        let public = Scout::with(is_private, answers(&["1.1.1.1"]));
+        assert!(is_forbidden(&refused), "{refused}");
+        let nothing = Resolver::with(is_private, answers(&[]));
+        assert!(!is_forbidden(&nothing.find("none.test", 80).await.unwrap_err()));
+        let public = Resolver::with(is_private, answers(&["1.1.1.1"]));
         assert_eq!(public.find("one.test", 80).await.unwrap(), ["1.1.1.1:80".parse().unwrap()]);
         for written in ["127.0.0.1", "[::1]", "::ffff:127.0.0.1"] {
             assert!(public.find(written, 80).await.is_err(), "{written}");
-            assert!(public.judge_literal(written).is_err(), "{written}");
+            assert!(public.check_literal(written).is_err(), "{written}");
         }
     }
 }

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
 
-use super::activity::Activity;
+use super::idle::Activity;
 use super::socket::{Slot, Socket};
 use super::tls::Tls;
 

@@ -17,5 +17,3 @@ pub mod tls;
 pub mod tls_client;
 
 // Earlier names of the modules.
-use idle as activity;
-pub use {early_reject as gate, egress_policy as reach, tls_client as dial};

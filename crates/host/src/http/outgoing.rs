@@ -9,7 +9,7 @@ use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use reqwest::{Certificate, Client, RequestBuilder, StatusCode, Url};
 use serde::Serialize;
 
-use super::egress_policy::{Reach, Reaches, Scout, is_of_reach};
+use super::egress_policy::{Egress, EgressPolicy, Resolver, is_forbidden};
 
 /// Bytes of the largest response that is read.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
@@ -19,27 +19,27 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     client: Client,
-    scout: Scout,
+    scout: Resolver,
 }
 
 /// Two clients: one for addresses in the operator's configuration, one for addresses that callers name.
 #[derive(Clone, Debug)]
-pub struct WaysOut {
+pub struct OutgoingClients {
     pub written: Outgoing,
     pub named: Outgoing,
 }
 
-impl WaysOut {
+impl OutgoingClients {
     /// Both, with the authorities of a file if one is given.
     ///
     /// # Errors
     /// When the file holds no certificates.
-    pub fn new(extra_ca: Option<&Path>, reaches: Reaches) -> anyhow::Result<Self> {
-        let written = Outgoing::new(extra_ca, reaches.written)?;
-        let named = if reaches.named == reaches.written {
+    pub fn new(extra_ca: Option<&Path>, egress_policy: EgressPolicy) -> anyhow::Result<Self> {
+        let written = Outgoing::new(extra_ca, egress_policy.written)?;
+        let named = if egress_policy.named == egress_policy.written {
             written.clone()
         } else {
-            Outgoing::new(extra_ca, reaches.named)?
+            Outgoing::new(extra_ca, egress_policy.named)?
         };
         Ok(Self { written, named })
     }
@@ -78,7 +78,7 @@ impl OutgoingError {
 
 impl From<reqwest::Error> for OutgoingError {
     fn from(error: reqwest::Error) -> Self {
-        if is_of_reach(&error) {
+        if is_forbidden(&error) {
             return Self::Private;
         }
         // The address may contain a secret, and the caller knows it.
@@ -105,11 +105,11 @@ impl Outgoing {
     ///
     /// # Errors
     /// When the file holds no certificates.
-    pub fn new(extra_ca: Option<&Path>, reach: Reach) -> anyhow::Result<Self> {
-        Self::with(extra_ca, Scout::new(reach), reach == Reach::Public)
+    pub fn new(extra_ca: Option<&Path>, reach: Egress) -> anyhow::Result<Self> {
+        Self::with(extra_ca, Resolver::new(reach), reach == Egress::Public)
     }
 
-    fn with(extra_ca: Option<&Path>, scout: Scout, direct: bool) -> anyhow::Result<Self> {
+    fn with(extra_ca: Option<&Path>, scout: Resolver, direct: bool) -> anyhow::Result<Self> {
         // Redirects are not followed: they would take the token to an unchecked address.
         let mut client = Client::builder()
             .dns_resolver(std::sync::Arc::new(scout.clone()))
@@ -209,7 +209,7 @@ impl Outgoing {
         }
         // The connector does not look numbers up, so they are judged here.
         let host = parsed.host_str().unwrap_or_default();
-        self.scout.judge_literal(host).map_err(|_| OutgoingError::Private)?;
+        self.scout.check_literal(host).map_err(|_| OutgoingError::Private)?;
         let mut request = match body {
             Some(body) => self.client.post(parsed).json(body),
             None => self.client.get(parsed),
@@ -282,7 +282,7 @@ mod tests {
             Box::pin(async move { Ok(found) })
                 as std::pin::Pin<Box<dyn Future<Output = std::io::Result<Vec<IpAddr>>> + Send>>
         });
-        Outgoing::with(None, Scout::with(first_is_forbidden, lookup), true).unwrap()
+        Outgoing::with(None, Resolver::with(first_is_forbidden, lookup), true).unwrap()
     }
 
     const SOON: Duration = Duration::from_secs(5);

@@ -16,18 +16,18 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
-use super::egress_policy::Scout;
+use super::egress_policy::Resolver;
 
 /// A connection to another server.
 pub type Stream = Either<TcpStream, TlsStream<TcpStream>>;
 
 /// Trusted authorities for TLS connections to other servers.
 #[derive(Clone, Debug)]
-pub struct Trust {
+pub struct TrustedRoots {
     config: Arc<ClientConfig>,
 }
 
-impl Trust {
+impl TrustedRoots {
     /// The authorities that this machine trusts, and those in a file. Without any, every handshake fails.
     pub fn load(further: Option<&Path>) -> anyhow::Result<Self> {
         let mut roots = RootCertStore::empty();
@@ -103,7 +103,7 @@ impl Endpoint {
     }
 
     /// Opens the connection, to an address that the egress policy allows.
-    pub async fn dial(&self, trust: &Trust, scout: &Scout) -> io::Result<Stream> {
+    pub async fn dial(&self, trust: &TrustedRoots, scout: &Resolver) -> io::Result<Stream> {
         let port = self.authority.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
         let port = port.ok_or_else(|| io::Error::other("there is no port"))?;
         let found = scout.find(&self.host, port).await?;

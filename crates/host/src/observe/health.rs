@@ -10,7 +10,7 @@ use posthaste_engine::{EngineError, stamp};
 use crate::Host;
 
 /// Free bytes on the disk below which the health check fails, before a commit does.
-pub const LEAST_FREE_BYTES: u64 = 16 << 20;
+pub const MIN_FREE_BYTES: u64 = 16 << 20;
 
 /// The longest time that a check waits, so that it responds while the server is busy.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ impl Default for Health {
 
 impl Health {
     /// Sets the status that is reported while nothing is wrong.
-    pub fn set_word(&self, word: &str) {
+    pub fn set_status(&self, word: &str) {
         let mut kept = self.word.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|(before, _)| before != word) {
             *kept = Some((word.to_owned(), stamp::now()));
@@ -99,7 +99,7 @@ impl Host {
                 Ok(Err(error)) => return Some(format!("realm {} cannot be read: {error}", engine.realm())),
             }
             match free_bytes(engine.path()) {
-                Some(free) if free < LEAST_FREE_BYTES => {
+                Some(free) if free < MIN_FREE_BYTES => {
                     return Some(format!("only {free} bytes are free on the disk"));
                 }
                 _ => {}

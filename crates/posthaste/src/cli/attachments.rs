@@ -10,7 +10,7 @@ use posthaste_wire::control::{AttachmentParams, AttachmentResult, FileData, Mess
 use super::exit::{Exit, Failure};
 use super::output::printable;
 use super::realm_access::RealmAccess;
-use posthaste_host::attachments::{MOST_FILES, MOST_IN_REQUEST, is_hash, is_plain};
+use posthaste_host::attachments::{MAX_FILES, MAX_REQUEST_BYTES, is_hash, is_plain};
 use posthaste_host::backup::private_file;
 use posthaste_host::safe_open;
 use posthaste_host::units::show_bytes;
@@ -21,10 +21,10 @@ const MAX_NAMES: u32 = 1_000;
 /// The files that were named, as `x-posthaste/send` takes them.
 pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<FileData>, Failure> {
     let usage = |text: String| Failure::new(Exit::Usage, text);
-    if paths.len() > MOST_FILES {
-        return Err(usage(format!("a message carries {MOST_FILES} files at most")));
+    if paths.len() > MAX_FILES {
+        return Err(usage(format!("a message carries {MAX_FILES} files at most")));
     }
-    let mut left = MOST_IN_REQUEST;
+    let mut left = MAX_REQUEST_BYTES;
     let mut files = Vec::new();
     for path in paths {
         let name = path.file_name().and_then(|name| name.to_str()).filter(|name| is_plain(name));
@@ -35,7 +35,7 @@ pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<FileData>, Failure> {
             safe_open::OpenError::TooLarge(_) => usage(format!(
                 "{}: the files of a message may take {} together",
                 path.display(),
-                show_bytes(MOST_IN_REQUEST)
+                show_bytes(MAX_REQUEST_BYTES)
             )),
             other => usage(format!("{}: {other}", path.display())),
         })?;

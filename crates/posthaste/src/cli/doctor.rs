@@ -14,7 +14,7 @@ use super::output::{Output, Style, Table, text_of};
 use crate::config::Config;
 use posthaste_files::MailDir;
 use posthaste_host::keys::AdminKey;
-use posthaste_host::observe::health::{LEAST_FREE_BYTES, free_bytes};
+use posthaste_host::observe::health::{MIN_FREE_BYTES, free_bytes};
 use posthaste_host::units::show_bytes;
 
 /// A clock may be this far behind the last event before it is called wrong.
@@ -103,7 +103,7 @@ fn look_at_directory(data: &Path) -> Vec<Finding> {
         Err(fault) => bad("lock", fault),
     });
     findings.push(match free_bytes(data) {
-        Some(free) if free < LEAST_FREE_BYTES => bad(
+        Some(free) if free < MIN_FREE_BYTES => bad(
             "disk space",
             format!(
                 "only {} free where {} lies; free some space, then restart the server",

@@ -24,8 +24,8 @@ use crate::doors;
 use crate::serve::held;
 use posthaste_host::Host;
 use posthaste_host::caller::Identity;
-use posthaste_host::http::dial::{Endpoint, Trust};
-use posthaste_host::http::reach::{Reach, Scout};
+use posthaste_host::http::egress_policy::{Egress, Resolver};
+use posthaste_host::http::tls_client::{Endpoint, TrustedRoots};
 use posthaste_host::keys::AdminKey;
 use posthaste_host::safe_open::make_private_directory;
 
@@ -103,16 +103,19 @@ async fn attach(server: &Server, realm: Option<&RealmName>, ca: Option<&Path>) -
         request.headers_mut().insert("authorization", value);
     }
     let trust = match is_loopback(url) {
-        true => Trust::of_this_machine(),
-        false => Trust::load(ca).map_err(|error| unreachable(error.to_string()))?,
+        true => TrustedRoots::of_this_machine(),
+        false => TrustedRoots::load(ca).map_err(|error| unreachable(error.to_string()))?,
     };
     let stream =
-        endpoint.dial(&trust, &Scout::new(Reach::Anywhere)).await.map_err(|error| match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => {
-                let text = format!("{url}: connection refused; is it running? `posthaste serve` starts it");
-                Failure::new(Exit::Unreachable, text)
+        endpoint.dial(&trust, &Resolver::new(Egress::Anywhere)).await.map_err(|error| {
+            match error.kind() {
+                std::io::ErrorKind::ConnectionRefused => {
+                    let text =
+                        format!("{url}: connection refused; is it running? `posthaste serve` starts it");
+                    Failure::new(Exit::Unreachable, text)
+                }
+                _ => unreachable(error.to_string()),
             }
-            _ => unreachable(error.to_string()),
         })?;
     let (socket, _) =
         tokio_tungstenite::client_async(request, stream).await.map_err(|error| match error {

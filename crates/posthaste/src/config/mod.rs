@@ -18,8 +18,8 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use self::value::Value;
+use posthaste_host::http::egress_policy::{Egress, EgressPolicy};
 use posthaste_host::http::rate::Rates;
-use posthaste_host::http::reach::{Reach, Reaches};
 use posthaste_host::{Features, Offer};
 
 pub use self::load::Env;
@@ -118,7 +118,7 @@ impl Config {
             auth: self.auth.value,
             mail: self.mail.value,
             rates: self.rates(),
-            reaches: self.reaches(),
+            egress_policy: self.egress_policy(),
             safe_mode: self.safe_mode.value.offer(self.reachable()),
             registration: self.registration.value.offer(self.reachable()),
             ping_every: self.ping_every.value.duration(),
@@ -136,10 +136,13 @@ impl Config {
 
     /// Addresses in the operator's files may be private unless `private_networks` is off. Addresses given by callers may be
     /// private only if all callers are on this machine, or if the operator allows it.
-    pub fn reaches(&self) -> Reaches {
-        let reach = |open: bool| if open { Reach::Anywhere } else { Reach::Public };
+    pub fn egress_policy(&self) -> EgressPolicy {
+        let reach = |open: bool| if open { Egress::Anywhere } else { Egress::Public };
         let private = self.private_networks.value;
-        Reaches { written: reach(private != Opening::Off), named: reach(private.is_open(self.reachable())) }
+        EgressPolicy {
+            written: reach(private != Opening::Off),
+            named: reach(private.is_open(self.reachable())),
+        }
     }
 
     fn rates(&self) -> Rates {

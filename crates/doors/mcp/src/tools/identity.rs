@@ -133,7 +133,7 @@ async fn health_check(call: &Call, _: HealthCheckArgs) -> Result<Answer, DoorErr
         version: env!("CARGO_PKG_VERSION").to_owned(),
         http_host: None,
         http_port: None,
-        database_url: call.runs_office().then(|| format!("sqlite://{path}")),
+        database_url: call.is_operator().then(|| format!("sqlite://{path}")),
         realm: call.visitor.home.realm().to_string(),
         limits: HealthLimits { message_bytes: limits.message_bytes, page: limits.page },
     }))

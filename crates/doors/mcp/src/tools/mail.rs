@@ -258,7 +258,10 @@ fn check_topic(topic: &str) -> Result<&str, DoorError> {
     if plain && topic.len() <= 64 {
         return Ok(topic);
     }
-    Err(DoorError::new("INVALID_TOPIC", format!("topic '{topic}': 1 to 64 alphanumeric characters, '_' or '-'")))
+    Err(DoorError::new(
+        "INVALID_TOPIC",
+        format!("topic '{topic}': 1 to 64 alphanumeric characters, '_' or '-'"),
+    ))
 }
 
 /// A plain note from one agent to another, as the macros and contacts send it.

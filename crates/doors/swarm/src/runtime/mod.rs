@@ -53,7 +53,7 @@ use self::open_runs::OpenRuns;
 pub(crate) use self::registry::{Entry, RegisterError};
 pub(crate) use self::run_state::Finish;
 use self::run_state::{AgentHost, RunKey, RunState};
-use posthaste_host::http::outgoing::{Outgoing, WaysOut};
+use posthaste_host::http::outgoing::{Outgoing, OutgoingClients};
 use posthaste_host::services::HostedSwarm;
 
 /// The tag of messages that come through this door.
@@ -140,7 +140,7 @@ struct Inner {
     deferred: AtomicBool,
     deadlines: Mutex<BTreeSet<(Millis, RunKey)>>,
     known: Mutex<HashSet<AgentId>>,
-    ways: WaysOut,
+    ways: OutgoingClients,
     registry: registry::Registry,
     /// Wakes the delivery to other swarms when messages for them are written.
     outbox: Notify,
@@ -169,7 +169,7 @@ impl Runtime {
         swarm: Swarm,
         here: PathBuf,
         data: PathBuf,
-        ways: WaysOut,
+        ways: OutgoingClients,
         stop: CancellationToken,
     ) -> Result<Self, EngineError> {
         let (machine_access, addresses) = (swarm.machine_access(), swarm.addresses());

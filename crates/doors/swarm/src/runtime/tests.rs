@@ -6,8 +6,8 @@ use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Caller, PeerKind, RealmName, RunPhase};
 use posthaste_engine::verbs::peers::PutPeer;
 use posthaste_engine::{Engine, EngineGuard};
-use posthaste_host::http::outgoing::WaysOut;
-use posthaste_host::http::reach::Reaches;
+use posthaste_host::http::egress_policy::EgressPolicy;
+use posthaste_host::http::outgoing::OutgoingClients;
 use posthaste_wire::mail::{Interswarm, MailAddress, MsgType, Owner, OwnerRole, Payload};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -48,7 +48,8 @@ async fn north() -> Hosted {
         }],
     });
     let swarm = Swarm::from_text(&description.to_string(), directory.path()).unwrap();
-    let (ways, stop) = (WaysOut::new(None, Reaches::ANYWHERE).unwrap(), CancellationToken::new());
+    let (ways, stop) =
+        (OutgoingClients::new(None, EgressPolicy::ANYWHERE).unwrap(), CancellationToken::new());
     let data = directory.path().to_owned();
     let runtime =
         Runtime::start(engine.clone(), swarm, data.clone(), data, ways, stop.clone()).await.unwrap();

@@ -7,8 +7,8 @@ use posthaste_engine::limits::Limits;
 use posthaste_engine::nouns::{Caller, RealmName, TokenRole};
 use posthaste_engine::verbs::tokens::{CreateToken, RevokeToken};
 use posthaste_host::caller::AuthError;
+use posthaste_host::http::egress_policy::EgressPolicy;
 use posthaste_host::http::rate::Rates;
-use posthaste_host::http::reach::Reaches;
 use posthaste_host::keys::{AdminKey, hash};
 use posthaste_host::{Features, Host, Offer};
 use serde_json::{Value, json};
@@ -154,7 +154,7 @@ async fn a_revoked_token_stays_revoked_when_its_realm_is_opened_again() {
         auth: true,
         mail: true,
         rates: Rates::default(),
-        reaches: Reaches::ANYWHERE,
+        egress_policy: EgressPolicy::ANYWHERE,
         safe_mode: Offer::Off,
         registration: Offer::Off,
         ping_every: Duration::from_secs(30),
