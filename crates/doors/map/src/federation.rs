@@ -38,7 +38,7 @@ const MAX_HOPS: u64 = 10;
 /// How long another system may take to answer.
 const PEER_TIMEOUT: Duration = Duration::from_secs(10);
 
-type Socket = tokio_tungstenite::WebSocketStream<dial::Stream>;
+type Socket = tokio_tungstenite::WebSocketStream<tls_client::Stream>;
 
 /// A connection to another system. Cheap to clone.
 #[derive(Clone, Debug)]
