@@ -163,11 +163,13 @@ Example:
 pub(in crate::cli) const CONFIG: &str = "\
 Shows every setting, its value and where it came from: a flag, an environment variable, the file or \
 the default, in this order of precedence. Takes the flags of `serve` to show what they would do. \
-Secrets are never shown. Exits with 2 if `serve` would refuse these settings.";
+Secrets are never shown. Exits with 2 if `serve` would refuse these settings. With --schema prints a JSON schema of \
+posthaste.toml instead, for editors.";
 
 pub(in crate::cli) const CONFIG_AFTER: &str = "\
-Example:
+Examples:
   POSTHASTE_LOG=json posthaste config --listen 127.0.0.1:0
+  posthaste config --schema
 
 posthaste.toml (in the data directory, or named with --config):
   listen = \"127.0.0.1:7678\"
