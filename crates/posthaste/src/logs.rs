@@ -4,8 +4,7 @@ use std::io;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -37,20 +36,28 @@ pub fn start(form: LogForm, filter: &str, color: bool) -> anyhow::Result<()> {
 ///
 /// A general level is that of this program's own crates. Libraries that carry requests and messages write them into
 /// their lines, tokens included: they log warnings only, unless the list names them.
-pub fn parse_filter(text: &str) -> Result<EnvFilter, String> {
-    let wrong = |error: &dyn std::fmt::Display| format!("`{text}` is not a log level: {error}");
-    EnvFilter::try_new(text).map_err(|error| wrong(&error))?;
-    let (mut general, mut named) = (None, Vec::new());
+pub fn parse_filter(text: &str) -> Result<Targets, String> {
+    let level_of = |directive: &str, level: &str| {
+        let level =
+            Some(level).filter(|level| !level.is_empty()).and_then(|level| level.parse::<LevelFilter>().ok());
+        level.ok_or_else(|| {
+            format!("`{text}` is not a log level: `{directive}` is neither a level nor target=level")
+        })
+    };
+    let mut filter = Targets::new();
     for directive in text.split(',').map(str::trim).filter(|directive| !directive.is_empty()) {
-        match directive.parse::<LevelFilter>() {
-            Ok(level) => general = Some(level),
-            Err(_) => named.push(directive),
-        }
+        filter = match directive.split_once('=') {
+            Some((target, level)) if !target.is_empty() => {
+                filter.with_target(target, level_of(directive, level)?)
+            }
+            Some(_) => return Err(format!("`{text}` is not a log level: `{directive}` names no target")),
+            None => {
+                let level = level_of(directive, directive)?;
+                filter.with_default(level.min(LevelFilter::WARN)).with_target(OWN, level)
+            }
+        };
     }
-    let Some(level) = general else { return EnvFilter::try_new(text).map_err(|error| wrong(&error)) };
-    let mut directives = vec![level.min(LevelFilter::WARN).to_string(), format!("{OWN}={level}")];
-    directives.extend(named.into_iter().map(str::to_owned));
-    EnvFilter::try_new(directives.join(",")).map_err(|error| wrong(&error))
+    Ok(filter)
 }
 
 /// What the names of this program's own crates start with.
