@@ -220,10 +220,10 @@ pub struct MailEnabled {
 pub enum AuthenticateResult {
     /// Authenticated, and the `map/connect` that had to wait is done.
     Connected(Box<ConnectResult>),
+    /// Not authenticated. Before the next variant, which would take it for a result without a principal.
+    Refused(AuthRefused),
     /// Authenticated.
     Accepted(Box<Authenticated>),
-    /// Not authenticated.
-    Refused(AuthRefused),
 }
 
 /// The result of `map/authenticate` without a `map/connect` before it. The members of the session are there if it has begun.
