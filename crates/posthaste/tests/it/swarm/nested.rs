@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::harness::{Listening, listen};
 use crate::swarm::restart::Address;
-use crate::swarm::{Swarm, boss, eventually, script, scripted, team, uuid};
+use crate::swarm::{Swarm, boss, script, scripted, team, uuid};
 
 const TASK: u64 = 31;
 
