@@ -46,7 +46,7 @@ const PROMPTS: &[Prompt] = &[
     },
     Prompt {
         name: "hand_over",
-        about: "TokenRef work on to another agent",
+        about: "Pass work on to another agent",
         takes: &[
             ("project_key", "The project", true),
             ("agent_name", "Your name in it", true),

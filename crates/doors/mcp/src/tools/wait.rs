@@ -20,7 +20,7 @@ use posthaste_host::projects::Project;
 
 pub(in super::super) const LINES: &[Line] = &[tool!(wait_for_mail(WaitForMailArgs), core, READS)];
 
-/// Wait until unread mail is there (at once if it is) or timeout_seconds pass. TokenRef the cursor back as after_id to wait for newer mail only.
+/// Wait until unread mail is there (at once if it is) or timeout_seconds pass. Pass the cursor back as after_id to wait for newer mail only.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct WaitForMailArgs {
     /// absolute path or slug
