@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The MCP door beside the PyPI package mcp-agent-mail 0.1.0 (plain MIT), on this machine, one after the other in one run.
+# Measures the MCP door and the PyPI package mcp-agent-mail 0.1.0 (plain MIT) on this machine, one after the other in one run.
 #
 #   docs/bench-mcp.sh POSTHASTE BENCH_KIT [OUT]
 #
-# POSTHASTE: a release build. BENCH_KIT: the folder with mcpbench.py and coldstart.py. OUT: where results go (default: a
-# temporary directory, named at the end). Needs Python 3.11 or newer with venv; takes about five minutes, most of it the peer's.
-# Every message is sent through the tools, but for the peer's inbox of 1 k and 10 k, which is filled in its own database:
-# by tool it would take an hour. The peer keeps reservations and search behind another tool, so those are ours alone.
+# POSTHASTE: a release build. BENCH_KIT: the folder with mcpbench.py and coldstart.py. OUT: directory for the results (default: a
+# temporary directory, named at the end). Needs Python 3.11 or newer with venv; takes about five minutes, most of it for the peer.
+# Every message is sent through the tools, except in the peer's inbox of 1 k and 10 k, which is filled in its own database:
+# by tool it would take an hour. The peer's reservations and search need another tool, so those are measured for posthaste only.
 set -euo pipefail
 bin=$(realpath "$1"); kit=$(realpath "$2"); out=${3:-$(mktemp -d)}; mkdir -p "$out"; out=$(realpath "$out")
 python=${PYTHON:-python3}; peer_port=18765; pids=()
@@ -29,7 +29,7 @@ rm -rf "$out/peer" "$out/peer.state"; mkdir -p "$out/peer"
 for _ in $(seq 300); do curl -s -o /dev/null "http://127.0.0.1:$peer_port/health/liveness" && break; sleep 0.2; done
 peer() { bench --url "http://127.0.0.1:$peer_port/mcp/" --pid "$pid" --state "$out/peer.state" "$@"; }
 peer --phases ping,send1 --sends1 40 --reads 50 --out "$out/peer-sends.json"
-# With eight at once it may keep a client waiting for longer than a minute, which ends this phase.
+# With eight at once a client may wait for longer than a minute, which ends this phase.
 rm -f "$out/peer-send8.json"
 peer --phases send8 --sends8 4 --out "$out/peer-send8.json" 2>"$out/peer-send8.err" || echo "send8: no figure: $(tail -1 "$out/peer-send8.err")"
 fill() { # fill COUNT: the reader's inbox, in the peer's own database

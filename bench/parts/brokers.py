@@ -1,4 +1,4 @@
-"""NATS JetStream, Redis streams and PostgreSQL, each taking the same letter, with the load that suits it best."""
+"""NATS JetStream, Redis streams and PostgreSQL, each with the same message and the load generator that suits it best."""
 import csv
 import glob
 import io
@@ -19,14 +19,14 @@ PAGE = 50
 class JetStream:
     """One stream in files. `always` syncs every write before its acknowledgement; otherwise the server syncs every two minutes."""
 
-    def __init__(self, place, always=False, letters=0):
-        self.place, self.port = place, free_port()
+    def __init__(self, workspace, always=False, messages=0):
+        self.workspace, self.port = workspace, free_port()
         self.program, self.version = install.nats()
-        self.data = place.folder("nats")
-        self.start(always and not letters)
-        self.fill(letters)
-        if always and letters:
-            # Filled without syncs, then opened again with them.
+        self.data = workspace.folder("nats")
+        self.start(always and not messages)
+        self.fill(messages)
+        if always and messages:
+            # Filled without syncs, then restarted with them.
             self.stop()
             os.sync()
             self.start(True)
@@ -36,7 +36,7 @@ class JetStream:
         with open(config, "w") as out:
             out.write(f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.data}/store"'
                       f'{", sync_interval: always" if always else ""} }}\n')
-        self.server = self.place.start("nats", [self.program, "-c", config], answers(self.port))
+        self.server = self.workspace.start("nats", [self.program, "-c", config], answers(self.port))
         self.line = Nats(self.port)
         stream = {"name": "mail", "subjects": ["mail.>"], "storage": "file", "retention": "limits", "max_msgs": -1}
         for attempt in range(50):
@@ -53,11 +53,11 @@ class JetStream:
         self.line.close()
         self.server.stop()
 
-    def fill(self, letters):
-        if letters:
+    def fill(self, messages):
+        if messages:
             there = self.line.ask("$JS.API.STREAM.INFO.mail", None)["state"]["messages"]
-            if letters > there:
-                self.line.pump(self.server, 512, lambda n: b"mail.agent-%d" % (n % 100), count=letters - there)
+            if messages > there:
+                self.line.pump(self.server, 512, lambda n: b"mail.agent-%d" % (n % 100), count=messages - there)
 
     def round(self, in_flight, seconds=None, agents=16, count=None):
         there = self.line.ask("$JS.API.STREAM.INFO.mail", None)["state"]["messages"]
@@ -71,15 +71,15 @@ class JetStream:
 class Redis:
     """Streams, one for each agent, with the append-only file synced before the answer (`always`) or once a second."""
 
-    def __init__(self, place, sync="always"):
+    def __init__(self, workspace, sync="always"):
         programs = install.debian({"redis-server": "redis-server", "redis-benchmark": "redis-tools", "redis-cli": "redis-tools"})
-        self.port, self.data, self.sync = free_port(), place.folder("redis"), sync
+        self.port, self.data, self.sync = free_port(), workspace.folder("redis"), sync
         self.load, self.client = programs["redis-benchmark"], programs["redis-cli"]
         command = [programs["redis-server"], "--port", self.port, "--bind", "127.0.0.1", "--dir", self.data, "--save", "",
                    "--appendonly", "yes", "--appendfsync", sync,
-                   # A rewrite of the file in the middle would be Redis's burden at a moment of chance.
+                   # A rewrite of the file would cost Redis CPU time at a random moment.
                    "--auto-aof-rewrite-percentage", "0"]
-        self.server = place.start("redis", list(map(str, command)), answers(self.port))
+        self.server = workspace.start("redis", list(map(str, command)), answers(self.port))
         self.rate = {}
 
     def say(self, *words):
@@ -88,13 +88,13 @@ class Redis:
     def stop(self):
         self.server.stop()
 
-    def fill(self, letters):
+    def fill(self, messages):
         """By a script inside the server, which is the fastest way, with the syncs off meanwhile."""
         self.say("config", "set", "appendfsync", "no")
         script = ("for n = 1, tonumber(ARGV[1]) do redis.call('XADD', 'inbox:' .. (n % 2 == 0 and '000000000000' or "
                   "string.format('%012d', n % 100)), '*', 'from', ARGV[2], 'to', 'agent-2', 'subject', ARGV[3] .. n, 'body', ARGV[4]) end")
-        for low in range(0, letters, 20_000):
-            self.say("eval", script, "0", str(min(20_000, letters - low)), "agent-1", SUBJECT, BODY)
+        for low in range(0, messages, 20_000):
+            self.say("eval", script, "0", str(min(20_000, messages - low)), "agent-1", SUBJECT, BODY)
         self.say("config", "set", "appendfsync", self.sync)
 
     def round(self, in_flight, seconds=None, agents=16, count=None):
@@ -102,7 +102,7 @@ class Redis:
         entry = ["XADD", "inbox:__rand_int__", "*", "from", "agent-1", "to", "agent-2", "subject", SUBJECT, "body", BODY]
         once = lambda n: run([*map(str, command), str(n), *entry])
         if count is None:
-            # It counts requests and not seconds, so a short run says how many fit.
+            # redis-benchmark takes a number of requests, not of seconds; a short run tells how many fit.
             if in_flight not in self.rate:
                 self.rate[in_flight] = self.row(once(500 * in_flight if in_flight < 8 else 3000)[0])["rps"]
             count = max(200, int(self.rate[in_flight] * seconds))
@@ -121,7 +121,7 @@ class Redis:
         return {name: float(value) for name, value in zip(names[1:], values[1:])}
 
     def page(self, count):
-        """The newest fifty of a stream that holds half of everything."""
+        """The newest fifty of a stream that holds half of all messages."""
         out, own = run([self.load, "-p", str(self.port), "-c", "1", "-n", str(count), "--csv", "XREVRANGE", "inbox:000000000000", "+", "-",
                         "COUNT", str(PAGE)])
         return {"p50_us": round(self.row(out)["p50_latency_ms"] * 1000), "p99_us": round(self.row(out)["p99_latency_ms"] * 1000)}
@@ -158,8 +158,8 @@ INSERT INTO events(kind, actor, message, fact) SELECT 'message.sent', 'agent-' |
 FILL = """
 SET synchronous_commit = off;
 INSERT INTO messages(seq, sender, recipients, kind, subject, body, priority, ack_required, audience, via) OVERRIDING SYSTEM VALUE
-  SELECT i, 'agent-' || i * 7 % 20, '[]', '', 'Subject number ' || i, 'Letter ' || i || ' says that the ledger of ' || i % 977 ||
-    ' is balanced and that nobody needs to look at it again before the next release goes out on ' || i % 31 || '.', 3, false, 'parties', 'cli'
+  SELECT i, 'agent-' || i * 7 % 20, '[]', '', 'Subject number ' || i, 'Message ' || i || ' says that the ledger of ' || i % 977 ||
+    ' is balanced and that no one needs to look at it again before the next release goes out on ' || i % 31 || '.', 3, false, 'parties', 'cli'
   FROM generate_series({low}, {high}) i;
 INSERT INTO deliveries SELECT CASE WHEN i % 2 = 0 THEN 'agent-0' ELSE 'agent-' || 1 + i % 99 END, i, 'to',
   CASE WHEN i % 10 = 2 THEN 0 ELSE 2 END, '', 3 FROM generate_series({low}, {high}) i;
@@ -169,23 +169,23 @@ ALTER TABLE messages ALTER seq RESTART WITH {next};
 
 
 class Postgres:
-    """Messages, deliveries and events as rows, with the indices that every plain letter of ours is in; a second database has a
+    """Messages, deliveries and events as rows, with the indices that posthaste has for a plain message; a second database has a
     full-text index as well. Settings are the package's, commits are synchronous."""
 
-    def __init__(self, place):
+    def __init__(self, workspace):
         programs = install.debian({"postgres": "postgresql", "initdb": "postgresql", "psql": "postgresql-client", "pgbench": "postgresql"})
-        self.programs, self.place, self.port = programs, place, free_port()
-        self.data = place.folder("postgres")
+        self.programs, self.workspace, self.port = programs, workspace, free_port()
+        self.data = workspace.folder("postgres")
         user = None
         if os.geteuid() == 0:
             user = "postgres"
             os.chown(self.data, pwd.getpwnam(user).pw_uid, pwd.getpwnam(user).pw_gid)
-        made = place.start("initdb", [programs["initdb"], "-D", f"{self.data}/books", "-A", "trust", "-U", "bench", "-E", "UTF8",
+        made = workspace.start("initdb", [programs["initdb"], "-D", f"{self.data}/database", "-A", "trust", "-U", "bench", "-E", "UTF8",
                                       "--locale=C", "--no-sync"], user=user, cwd=self.data)
         if made.process.wait(120) != 0:
             raise RuntimeError(f"initdb: {made.log()[-500:]}")
         made.stop()
-        self.server = place.start("postgres", [programs["postgres"], "-D", f"{self.data}/books", "-p", str(self.port), "-k", self.data,
+        self.server = workspace.start("postgres", [programs["postgres"], "-D", f"{self.data}/database", "-p", str(self.port), "-k", self.data,
                                                "-c", "listen_addresses=127.0.0.1", "-c", "synchronous_commit=on"],
                                   self.ready, user=user, cwd=self.data, stop=2)
         for database in ("plain", "indexed"):
@@ -211,33 +211,33 @@ class Postgres:
     def clear(self, database):
         self.say(database, "TRUNCATE messages, deliveries, events RESTART IDENTITY")
 
-    def fill(self, database, letters):
-        """Up to so many letters, in pieces."""
+    def fill(self, database, messages):
+        """Fills the database up to that number of messages, 100,000 at a time."""
         there = int(self.say(database, "SELECT coalesce(max(seq), 0) FROM messages"))
-        # An index is made faster at once than entry by entry.
+        # Building the index at the end is faster than maintaining it.
         self.say(database, "DROP INDEX IF EXISTS messages_found")
-        for low in range(there + 1, letters + 1, 100_000):
-            self.say(database, FILL.format(low=low, high=min(low + 99_999, letters), next=min(low + 99_999, letters) + 1))
+        for low in range(there + 1, messages + 1, 100_000):
+            self.say(database, FILL.format(low=low, high=min(low + 99_999, messages), next=min(low + 99_999, messages) + 1))
         if database == "indexed":
             self.say(database, "SET maintenance_work_mem = '512MB'; CREATE INDEX messages_found ON messages USING gin(found)")
-        # As its own housekeeping would leave it after a while.
+        # The state in which autovacuum would leave it.
         self.say(database, "VACUUM ANALYZE")
         self.say(database, "CHECKPOINT")
 
     def round(self, database, in_flight, seconds=None, agents=16, count=None):
-        folder = self.place.folder("pgbench")
+        folder = self.workspace.folder("pgbench")
         script = os.path.join(folder, "send.sql")
         with open(script, "w") as out:
             out.write(SEND.format(last=agents - 1, subject=SUBJECT, body=BODY))
         often = ["-T", str(seconds)] if count is None else ["-t", str(max(1, count // in_flight))]
-        # While its connections are open: each is a process.
+        # Memory is measured while the connections are open, because each is a process.
         held = []
         look = threading.Timer(0.7 * (seconds or 1), lambda: held.append(self.server.memory()))
         look.start()
         cpu = self.server.cpu()
         _, own = run([*self.command("pgbench"), "-n", "-M", "prepared", "-c", str(in_flight), "-j", str(min(2, in_flight)), *often, "-l",
                         "--log-prefix", os.path.join(folder, "log"), "-f", script, database], cwd=folder)
-        # Each connection is a process of the server, and what it cost until it ended counts.
+        # Each connection is a process of the server; its CPU time counts, also after it has ended.
         cpu = self.server.cpu() - cpu
         look.join()
         times, ends = [], []
@@ -253,7 +253,7 @@ class Postgres:
 
     def reads(self, text, count):
         """One statement again and again over one connection."""
-        folder = self.place.folder("pgbench")
+        folder = self.workspace.folder("pgbench")
         script = os.path.join(folder, "read.sql")
         with open(script, "w") as out:
             out.write(text + ";\n")

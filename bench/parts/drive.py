@@ -1,5 +1,5 @@
-"""Load by raw sockets, with as little work on this side as measuring allows: HTTP lanes, each with one request at a time, and
-one NATS connection with many unanswered publications. Every figure says what this side itself cost."""
+"""Load over raw sockets with little CPU time of its own: HTTP connections with one request at a time each, and one NATS
+connection with many unacknowledged publications. Every figure includes the CPU time of this side."""
 import json
 import re
 import select
@@ -14,7 +14,7 @@ SESSION = re.compile(rb"mcp-session-id: *([^\r\n]+)", re.I)
 
 
 class Http:
-    """Lanes to one address. A request is the bytes of its body; an answer is checked by what it contains."""
+    """Connections to one address. A request is the bytes of its body; a response is checked for a substring."""
 
     def __init__(self, url, headers=None):
         parts = urlsplit(url)
@@ -34,7 +34,7 @@ class Http:
         return lane
 
     def ask(self, body, headers=None, timeout=120):
-        """One request over a lane of its own: head and body of the answer."""
+        """One request over its own connection: head and body of the response."""
         with self.lane() as lane:
             lane.settimeout(timeout)
             lane.sendall(self.request(body, headers))
@@ -47,7 +47,7 @@ class Http:
             return answer
 
     def pump(self, server, in_flight, seconds=None, request=None, good=b'"result"', count=None, grace=20, headers=None):
-        """Keeps so many lanes busy until the time is up or so many were asked. `request(lane)` gives the next body."""
+        """Keeps `in_flight` connections busy until the time is up or `count` requests were sent. `request(lane)` returns the next body."""
         lanes = {}
         poll = select.epoll()
         for number in range(in_flight):
@@ -104,7 +104,7 @@ class Http:
 
 
 def whole(got):
-    """Head and body if the answer is complete."""
+    """Head and body if the response is complete."""
     split = got.find(b"\r\n\r\n")
     if split < 0:
         return None
@@ -128,7 +128,7 @@ def whole(got):
 
 
 class Nats:
-    """One connection to a NATS server, and publications whose acknowledgements it waits for."""
+    """One connection to a NATS server, for acknowledged publications."""
 
     ANSWER = re.compile(rb"MSG _INBOX\.b\.(\d+) 1 (?:\S+ )?(\d+)\r\n")
 
@@ -148,7 +148,7 @@ class Nats:
         return self.number, b"PUB %s _INBOX.b.%d %d\r\n%s\r\n" % (subject, self.number, len(body), body)
 
     def answers(self):
-        """The acknowledgements that have come; waits for at least something."""
+        """The acknowledgements that have arrived; waits for some data."""
         self.lane.settimeout(30)
         more = self.lane.recv(1 << 18)
         if not more:
@@ -185,7 +185,7 @@ class Nats:
                     return answer
 
     def pump(self, server, in_flight, subject, seconds=None, count=None):
-        """Keeps so many publications without an acknowledgement. `subject(n)` is where the nth goes."""
+        """Keeps `in_flight` publications unacknowledged. `subject(n)` is the subject of the nth."""
         body = json.dumps({"from": "agent-1", "to": ["agent-2"], "subject": SUBJECT, "body": BODY}).encode()
         times, asked = [], {}
         now = time.perf_counter

@@ -1,45 +1,45 @@
-"""How each grows: with the letters it holds, and with the agents it knows."""
+"""Growth of each system: with the messages that it holds, and with the agents that are registered."""
 import itertools
 import random
 
-from . import brokers, mail, office
+from . import brokers, mail, posthaste
 
 IN_FLIGHT = 64
 
 
 def pairs_of(agents):
-    """Senders and recipients without end, the same in every run."""
+    """An endless iterator of senders and recipients, the same in every run."""
     dice = random.Random(7)
     return ((f"agent-{dice.randrange(agents)}", f"agent-{dice.randrange(agents)}") for _ in itertools.count())
 
 
-def with_letters(run, which):
+def with_messages(run, which):
     """Sends at 64 in flight, a page of 50 of a mailbox with half of everything, searches, and memory, at each size."""
     rows = []
 
     def note(system, size, idle, send, inbox=None, rare=None, common=None):
-        row = {"system": system, "letters": size, "memory_before": idle, "send": send}
+        row = {"system": system, "messages": size, "memory_before": idle, "send": send}
         for name, page in (("inbox", inbox), ("rare", rare), ("common", common)):
             if page:
                 row[name] = {"p50_us": page["p50_us"], "p99_us": page["p99_us"]}
         rows.append(row)
         pages = ", ".join(f"{name} {row[name]['p50_us'] / 1000:.1f} ms" for name in ("inbox", "rare", "common") if name in row)
-        run.tell(f"{system}, {size:,} letters {pages}", IN_FLIGHT, send)
+        run.tell(f"{system}, {size:,} messages {pages}", IN_FLIGHT, send)
 
     for size in run.sizes:
-        own = office.Office(run.binary, run.place, letters=size)
+        own = posthaste.Server(run.binary, run.workspace, messages=size)
         try:
             inbox = own.pages("inbox", {"agent": "agent-000", "limit": 50}, run.reads)
             rare = own.pages("search", {"agent": "agent-000", "query": f"{size - 2}", "newest": True, "limit": 50}, run.reads)
             common = own.pages("search", {"agent": "agent-000", "query": "ledger", "newest": True, "limit": 50}, run.reads // 2)
-            # A server that has answered some reads, and before the sends: what it needs for holding so many.
+            # After some reads and before the sends: the memory for holding that many messages.
             idle = own.server.memory()
             people = itertools.cycle([(f"agent-{n:03}", f"agent-{(n * 7 + 1) % 100:03}") for n in range(100)])
             note("posthaste", size, idle, own.sends(IN_FLIGHT, people, run.seconds), inbox, rare, common)
         finally:
             own.stop()
     if "redis" in which:
-        peer, there = brokers.Redis(run.place), 0
+        peer, there = brokers.Redis(run.workspace), 0
         try:
             for size in run.sizes:
                 peer.fill(size - there)
@@ -49,7 +49,7 @@ def with_letters(run, which):
             peer.stop()
     if "nats" in which:
         for size in run.sizes:
-            peer = brokers.JetStream(run.place, always=True, letters=size)
+            peer = brokers.JetStream(run.workspace, always=True, messages=size)
             try:
                 if peer.version >= (2, 10):
                     idle = peer.server.memory()
@@ -57,7 +57,7 @@ def with_letters(run, which):
             finally:
                 peer.stop()
     if "postgres" in which:
-        peer = brokers.Postgres(run.place)
+        peer = brokers.Postgres(run.workspace)
         page = ("SELECT m.seq, m.id, m.sender, m.recipients, m.subject, m.body, d.state FROM deliveries d JOIN messages m ON m.seq = d.message"
                 " WHERE d.agent = 'agent-0' ORDER BY d.message DESC LIMIT 50")
         look = ("SELECT m.seq, m.id, m.sender, m.subject, ts_headline('simple', m.body, to_tsquery('simple', '{word}')) FROM messages m"
@@ -74,31 +74,31 @@ def with_letters(run, which):
         finally:
             peer.stop()
     if "mcp" in which:
-        peer = mail.AgentMail(run.place)
+        peer = mail.AgentMail(run.workspace)
         try:
             for size in run.sizes:
                 peer.fill(size)
                 inbox = peer.tools.inbox(20, 10)
                 idle = peer.server.memory()
-                row = {"system": "mcp-agent-mail", "letters": size, "memory_before": idle, "in_flight": 1,
+                row = {"system": "mcp-agent-mail", "messages": size, "memory_before": idle, "in_flight": 1,
                        "send": peer.tools.round(1, 3), "inbox": {"p50_us": inbox["p50_us"], "p99_us": inbox["p99_us"]}}
                 rows.append(row)
-                run.tell(f"mcp-agent-mail, {size:,} letters, inbox {inbox['p50_us'] / 1000:.1f} ms", 1, row["send"])
+                run.tell(f"mcp-agent-mail, {size:,} messages, inbox {inbox['p50_us'] / 1000:.1f} ms", 1, row["send"])
         finally:
             peer.stop()
     return rows
 
 
 def with_agents(run, which):
-    """Sends among so many agents at 64 in flight, the same number of letters each time, on empty books."""
-    rows, count = [], run.letters
+    """Sends among each number of agents at 64 in flight, the same number of messages each time, on an empty database."""
+    rows, count = [], run.messages
 
     def note(system, agents, before, send):
         rows.append({"system": system, "agents": agents, "memory_before": before, "send": send})
         run.tell(f"{system}, {agents:,} agents", IN_FLIGHT, send)
 
     for agents in run.agents:
-        own = office.Office(run.binary, run.place)
+        own = posthaste.Server(run.binary, run.workspace)
         try:
             own.register(agents)
             before = own.server.memory()
@@ -106,22 +106,22 @@ def with_agents(run, which):
         finally:
             own.stop()
         if "redis" in which:
-            peer = brokers.Redis(run.place)
+            peer = brokers.Redis(run.workspace)
             try:
                 before = peer.server.memory()
                 note("Redis, fsync always", agents, before, peer.round(IN_FLIGHT, agents=agents, count=count))
             finally:
                 peer.stop()
         if "nats" in which:
-            peer = brokers.JetStream(run.place, always=True)
+            peer = brokers.JetStream(run.workspace, always=True)
             try:
                 before = peer.server.memory()
-                # Synced one after the other, so fewer have to do.
+                # Each is synced alone, so a quarter of them is enough.
                 note("NATS, sync always", agents, before, peer.round(IN_FLIGHT, agents=agents, count=count // 4))
             finally:
                 peer.stop()
     if "postgres" in which:
-        peer = brokers.Postgres(run.place)
+        peer = brokers.Postgres(run.workspace)
         try:
             for agents in run.agents:
                 peer.clear("indexed")

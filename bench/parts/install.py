@@ -1,4 +1,4 @@
-"""The peers, by the names under which they are published: Debian packages, PyPI, npm. Kept in a cache for the next run."""
+"""Installs the peers by their published names (Debian packages, PyPI, npm), in a cache for the next run."""
 import glob
 import hashlib
 import lzma
@@ -28,7 +28,7 @@ def debian(programs):
         if os.geteuid() != 0 or not shutil.which("apt-get"):
             raise RuntimeError(f"please install: {' '.join(missing)}")
         print(f"installing {' '.join(missing)}", file=sys.stderr)
-        # What is measured is started here, in a directory of its own; the packages' own services stay off.
+        # The servers are started by this run, each in its own directory; the services of the packages stay off.
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
         subprocess.run(["apt-get", "update", "-qq"], stdout=subprocess.DEVNULL, env=quiet, check=False)
         subprocess.run(command, stdout=subprocess.DEVNULL, env=quiet, check=True)
@@ -56,7 +56,7 @@ def nats_version(program):
 
 
 def mirror():
-    """Where this machine has Debian's packages from."""
+    """The Debian mirror of this machine."""
     command = ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages", "Component: main"]
     sources = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return next(site for site, release in map(str.split, sources) if "security" not in release)
@@ -103,7 +103,7 @@ def agent_mail():
 
 
 def map_sdk(source):
-    """A folder with the SDK and the server file, so that Node.js finds one from the other."""
+    """A folder with the SDK and the server file, so that Node.js resolves the import."""
     home = os.path.join(CACHE, f"map-{MAP_SDK}")
     os.makedirs(home, exist_ok=True)
     node = debian({"node": "nodejs", "npm": "npm"})["node"]

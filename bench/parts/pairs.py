@@ -1,7 +1,7 @@
-"""posthaste and each peer, turn by turn, at 1, 8 and 64 in flight."""
+"""posthaste and each peer, in alternation, at 1, 8 and 64 in flight."""
 import os
 
-from . import brokers, install, mail, office
+from . import brokers, install, mail, posthaste
 from .system import answers, free_port, middle
 
 LEVELS = (1, 8, 64)
@@ -9,7 +9,7 @@ BROKERS = ("nats", "redis", "postgres")
 
 
 class Pairs:
-    """What was measured of one pair, round after round."""
+    """The measurements of one pair, by round."""
 
     def __init__(self, title, ours, theirs, synced, note="", ours_synced=True):
         self.about = {"title": title, "ours": ours, "theirs": theirs, "ours_synced": ours_synced, "peer_synced": synced, "note": note}
@@ -26,35 +26,35 @@ class Pairs:
 
 
 def sends_at_brokers(run, which):
-    """The office's own durable send beside NATS, Redis and PostgreSQL: all are up, one works at a time."""
-    place, started, peers = run.place, [], []
+    """posthaste's durable JSON-RPC send and NATS, Redis and PostgreSQL: all are running, one is measured at a time."""
+    workspace, started, peers = run.workspace, [], []
     try:
         if "nats" in which:
-            plain = brokers.JetStream(place)
+            plain = brokers.JetStream(workspace)
             started.append(plain)
             named = "NATS " + ".".join(map(str, plain.version))
-            peers.append((Pairs("Send beside NATS JetStream, its default sync", "office send", f"{named} JetStream, default sync", False),
+            peers.append((Pairs("Send beside NATS JetStream, its default sync", "JSON-RPC send", f"{named} JetStream, default sync", False),
                           plain.round))
             if plain.version >= (2, 10):
-                always = brokers.JetStream(place, always=True)
+                always = brokers.JetStream(workspace, always=True)
                 started.append(always)
-                peers.append((Pairs("Send beside NATS JetStream, every write synced", "office send", f"{named} JetStream, sync always", True),
+                peers.append((Pairs("Send beside NATS JetStream, every write synced", "JSON-RPC send", f"{named} JetStream, sync always", True),
                               always.round))
             else:
                 run.say(f"{named} cannot sync every write (2.10 can): left out")
         if "redis" in which:
             for sync, synced in (("always", True), ("everysec", False)):
-                peer = brokers.Redis(place, sync)
+                peer = brokers.Redis(workspace, sync)
                 started.append(peer)
-                peers.append((Pairs(f"Send beside Redis streams, appendfsync {sync}", "office send",
+                peers.append((Pairs(f"Send beside Redis streams, appendfsync {sync}", "JSON-RPC send",
                                     f"Redis {peer.say('info', 'server').split('redis_version:')[1].split()[0]} XADD, fsync {sync}", synced),
                               peer.round))
         if "postgres" in which:
-            peer = brokers.Postgres(place)
+            peer = brokers.Postgres(workspace)
             started.append(peer)
             named = "PostgreSQL " + peer.say("postgres", "SHOW server_version").split()[0]
             for database, what, short in (("plain", "three rows", "rows"), ("indexed", "three rows and a full-text index", "rows and GIN index")):
-                peers.append((Pairs(f"Send beside PostgreSQL, {what}", "office send", f"{named}, {short}", True),
+                peers.append((Pairs(f"Send beside PostgreSQL, {what}", "JSON-RPC send", f"{named}, {short}", True),
                               lambda level, seconds, database=database, peer=peer: peer.round(database, level, seconds)))
         for turn in range(run.rounds):
             for level in LEVELS:
@@ -70,22 +70,22 @@ def sends_at_brokers(run, which):
 
 
 def own_send(run, level):
-    one = office.bench(run.binary, "--in-flight", level, "--seconds", run.seconds, directory=run.place.path)[0]
-    figure = office.of_round(one)
-    run.tell("posthaste, office send", level, figure)
+    one = posthaste.bench(run, "--in-flight", level, "--seconds", run.seconds, directory=run.workspace.path)[0]
+    figure = posthaste.of_round(one)
+    run.tell("posthaste, JSON-RPC send", level, figure)
     return figure
 
 
 def beside_sqlite(run):
-    """The office's own send beside a loop that writes the same rows with SQLite alone; and signed messages beside plain ones."""
-    bare = Pairs("Send beside a bare SQLite loop", "office send", "bare SQLite loop, same rows", True,
+    """The JSON-RPC send and a loop that writes the same rows with SQLite alone; and signed messages and plain ones."""
+    bare = Pairs("Send beside a bare SQLite loop", "JSON-RPC send", "bare SQLite loop, same rows", True,
                  "no server, no protocol; transactions as large as what is in flight")
     signed = Pairs("Signed message beside a plain one", "AIRC send", "posthaste's own plain send", True, "both sides are posthaste")
     for _ in range(run.rounds):
         for level in LEVELS:
-            rounds = office.bench(run.binary, "--door", "airc", "--in-flight", level, "--seconds", run.seconds, directory=run.place.path)
-            plain, airc = (office.of_round(next(one for one in rounds if one["door"] == door)) for door in ("office", "airc"))
-            run.tell("posthaste, office send", level, plain)
+            rounds = posthaste.bench(run, "--door", "airc", "--in-flight", level, "--seconds", run.seconds, directory=run.workspace.path)
+            plain, airc = (posthaste.of_round(next(one for one in rounds if one["door"] == door)) for door in ("office", "airc"))
+            run.tell("posthaste, JSON-RPC send", level, plain)
             run.tell("posthaste, AIRC send", level, airc)
             bare.add(level, plain, {"per_second": round(rounds[0]["bare_per_second"], 1)})
             signed.add(level, airc, plain)
@@ -93,11 +93,11 @@ def beside_sqlite(run):
 
 
 def beside_files(run):
-    """Files in a mail directory beside the barest loop that makes one durable."""
+    """Files in a mail directory and a minimal loop that makes one durable."""
     pairs = Pairs("File beside the bare file protocol", "file send", "bare file loop", True, "create, sync, rename, sync the directory; no server on either side")
     for _ in range(run.rounds):
-        answer = office.bench(run.binary, "--files", "--writers", ",".join(map(str, LEVELS)), "--seconds", run.seconds, "--in", run.place.path,
-                              directory=run.place.path)
+        answer = posthaste.bench(run, "--files", "--writers", ",".join(map(str, LEVELS)), "--seconds", run.seconds, "--in", run.workspace.path,
+                              directory=run.workspace.path)
         for one in answer["files"]:
             run.tell("posthaste, file", one["writers"], {"per_second": one["files_per_second"]})
             pairs.add(one["writers"], {"per_second": round(one["files_per_second"], 1)}, {"per_second": round(one["bare_per_second"], 1)})
@@ -105,7 +105,7 @@ def beside_files(run):
 
 
 def beside_map(run):
-    """The MAP door beside the SDK's own server, which keeps everything in memory."""
+    """The MAP door and the SDK's own server, which keeps everything in memory."""
     node, script = install.map_sdk(os.path.join(os.path.dirname(__file__), "map_server.mjs"))
     peer = f"MAP SDK {install.MAP_SDK} server"
     send = Pairs("MAP send", "MAP send", peer, False, "theirs is in memory")
@@ -114,24 +114,24 @@ def beside_map(run):
     turn = Pairs("MAP turn, durable", "MAP mail/turn", peer, False, "theirs is in memory")
     event = Pairs("MAP event to each of 100 followers", "MAP event", peer, False, "per event; at 1 and 8 in flight")
     for _ in range(run.rounds):
-        # Both are new in every round, and followers come last: those who have left slow the peer down for everything after them.
+        # Both are started anew in every round, and followers come last: disconnected followers slow the peer down afterwards.
         port = free_port()
-        ours = office.Office(run.binary, run.place)
-        # With a token, as users have it, and so with a share of the queue.
+        ours = posthaste.Server(run.binary, run.workspace)
+        # With a token, as in real use, and so with a queue of its own.
         door = f"ws{ours.url[4:]}/map?token={ours.new_token('admin', 'bench')}"
-        theirs = run.place.start("map-sdk", [node, script, str(port)], answers(port), cwd=os.path.dirname(script))
+        theirs = run.workspace.start("map-sdk", [node, script, str(port)], answers(port), cwd=os.path.dirname(script))
         try:
             for pairs, options in ((send, ["--only", "send"]), (forget, ["--only", "forget"]), (turn, ["--only", "turn"]), (event, ["--only", "fanout", "--followers", "100"])):
                 # The fan-out scenario has numbers in flight of its own.
                 for levels in [[level] for level in LEVELS] if pairs is not event else [(1, 8)]:
                     sides = []
                     for url, pid in ((door, ours.server.pid), (f"ws://127.0.0.1:{port}", theirs.pid)):
-                        sides.append(office.bench(run.binary, "--map", url, "--pid", pid, *options, "--in-flight", levels[0],
-                                                  "--seconds", run.seconds, directory=run.place.path))
+                        sides.append(posthaste.bench(run, "--map", url, "--pid", pid, *options, "--in-flight", levels[0],
+                                                  "--seconds", run.seconds, directory=run.workspace.path))
                     for level, mine, its in zip(levels, *sides):
-                        run.tell(f"posthaste, {pairs.about['ours']}", level, office.of_map(mine))
-                        run.tell(peer, level, office.of_map(its))
-                        pairs.add(level, office.of_map(mine), office.of_map(its))
+                        run.tell(f"posthaste, {pairs.about['ours']}", level, posthaste.of_map(mine))
+                        run.tell(peer, level, posthaste.of_map(its))
+                        pairs.add(level, posthaste.of_map(mine), posthaste.of_map(its))
         finally:
             ours.stop()
             theirs.stop()
@@ -139,9 +139,9 @@ def beside_map(run):
 
 
 def beside_agent_mail(run):
-    """The MCP door beside mcp-agent-mail, by the same client."""
-    ours = office.Office(run.binary, run.place)
-    theirs = mail.AgentMail(run.place)
+    """The MCP door and mcp-agent-mail, by the same client."""
+    ours = posthaste.Server(run.binary, run.workspace)
+    theirs = mail.AgentMail(run.workspace)
     peer = f"mcp-agent-mail {install.AGENT_MAIL}"
     send = Pairs("MCP send_message", "MCP send", peer, False, "theirs commits to SQLite without a sync each and to git; 64 at once is ours alone")
 
@@ -152,12 +152,12 @@ def beside_agent_mail(run):
             run.tell(peer, level, its)
         send.add(level, own, its)
 
-    page = Pairs("MCP fetch_inbox, 50 letters with bodies", "MCP inbox", peer, True, "reading; one at a time")
+    page = Pairs("MCP fetch_inbox, 50 messages with bodies", "MCP inbox", peer, True, "reading; one at a time")
     try:
         mine = mail.Tools(ours.server, f"{ours.url}/mcp", ours.token)
-        # Both inboxes have more than a page before any is read.
-        letters = [mail.tool("send_message", mine.letter(writer)) for writer in range(8)]
-        mine.http.pump(ours.server, 8, request=lambda lane: letters[lane], count=200)
+        # Both inboxes hold more than a page before the first read.
+        messages = [mail.tool("send_message", mine.message(writer)) for writer in range(8)]
+        mine.http.pump(ours.server, 8, request=lambda lane: messages[lane], count=200)
         theirs.fill(200)
         for _ in range(run.rounds):
             first, second = mine.inbox(200, run.seconds), theirs.tools.inbox(50, run.seconds * 2)
@@ -165,7 +165,7 @@ def beside_agent_mail(run):
             run.tell(peer, 1, second)
             page.add(1, first, second)
             both(1, theirs.tools.round(1, run.seconds * 2))
-        # Eight at once keep it busy long after the round, so they come last and once; at 64 nothing would come back in time.
+        # Eight at once keep the peer busy long after the round, so they come last and once; at 64 no response would come in time.
         both(8, theirs.tools.round(8, run.seconds * 2))
         both(64, None)
     finally:

@@ -1,12 +1,12 @@
-"""Results as a file, as one table of ratios, and as plain words about who is faster."""
+"""Results as a file, as one table of ratios, and as sentences about which side is faster."""
 import json
 import os
 
 ORDER = ("map", "mcp", "nats", "redis", "postgres", "files", "sqlite")
-# What is compared, its unit, how it is shown, and whether more is better.
+# Metric, its title and unit, its scale, and whether more is better.
 METRICS = (("per_second", "per second", 1, True), ("p50_us", "p50 ms", 1000, False), ("p99_us", "p99 ms", 1000, False),
            ("server_cpu_us", "server CPU µs", 1, False), ("memory", "memory MiB", 1 << 20, False))
-# Below this a difference is within what two rounds differ by.
+# Two rounds of the same side differ by as much.
 NOISE = 0.9
 
 
@@ -65,8 +65,8 @@ def table(results):
             failed = (sides["theirs"] or {}).get("failed")
             rows.append([f"{pair['ours']} / {pair['theirs']}{mark}", level + (f" ({failed:.0f} of the peer's failed)" if failed else ""),
                          *(cell(metric, sides["ours"], sides["theirs"]) for metric in METRICS)])
-    return (f"{markdown(rows)}\n\n† The peer answers before it is on disk, or it never is. ‡ So does posthaste here: a letter that promises nothing is in the "
-            "hands of a connected agent first. All other answers of posthaste come after the sync.")
+    return (f"{markdown(rows)}\n\n† The peer answers before the data is on disk, or never writes it. ‡ So does posthaste here: the sender asked for delivery to connected "
+            "agents before the write. All other responses of posthaste come after the sync.")
 
 
 def markdown(rows):
@@ -76,7 +76,7 @@ def markdown(rows):
 
 
 def clients(results):
-    """What the load itself cost for each message, since it runs on the same cores."""
+    """CPU time of the load generator for each message, because it runs on the same cores."""
     rows = [["load for", "1 in flight", "8", "64"]]
     for pair in all_pairs(results):
         for side, name in (("ours", f"posthaste, {pair['ours']}"), ("theirs", pair["theirs"])):
@@ -87,10 +87,10 @@ def clients(results):
 
 
 def worse(results):
-    """In plain words, where posthaste is slower or larger than a peer."""
+    """Sentences about where posthaste is slower or larger than a peer."""
     lines = []
     for pair in all_pairs(results):
-        said = []
+        phrases = []
         for metric in METRICS:
             found = [(level, ratio(metric, sides["ours"], sides["theirs"])) for level, sides in pair["levels"].items()]
             found = [(level, times) for level, times in found if times and times < NOISE]
@@ -99,20 +99,20 @@ def worse(results):
             levels = ", ".join(level for level, _ in found)
             if metric[3]:
                 values = ", ".join(f"{times * 100:.0f} %" for _, times in found)
-                said.append(f"{values} of its rate at {levels} in flight")
+                phrases.append(f"{values} of its rate at {levels} in flight")
             else:
                 values = ", ".join(f"{1 / times:.1f}" for _, times in found)
-                said.append(f"{values} times its {metric[1].rsplit(' ', 1)[0]} at {levels}")
-        if said:
+                phrases.append(f"{values} times its {metric[1].rsplit(' ', 1)[0]} at {levels}")
+        if phrases:
             synced = "" if pair["peer_synced"] else ", which does not sync before it answers"
-            lines.append(f"- {pair['ours']} beside {pair['theirs']}{synced}: {'; '.join(said)}.")
-    for part, key, what in (("letters", "letters", "letters"), ("agents", "agents", "agents")):
+            lines.append(f"- {pair['ours']} against {pair['theirs']}{synced}: {'; '.join(phrases)}.")
+    for part, key, what in (("messages", "messages", "messages"), ("agents", "agents", "agents")):
         lines.extend(worse_growth(results["parts"].get(part, {}).get("results", []), key, what))
-    return "\n".join(lines) or "- Nothing was."
+    return "\n".join(lines) or "- Nowhere."
 
 
 def worse_growth(rows, key, what):
-    """At the largest size."""
+    """The same at the largest size of growth."""
     if not rows:
         return
     last = max(row[key] for row in rows)
@@ -123,36 +123,36 @@ def worse_growth(rows, key, what):
              ("p50 for a rare word", lambda row: row.get("rare", {}).get("p50_us")),
              ("p50 for a common word", lambda row: row.get("common", {}).get("p50_us")))
     for system, theirs in at_last.items() if ours else ():
-        said = []
+        phrases = []
         for name, look in looks:
             mine, its = look(ours), look(theirs)
             if mine and its and its / mine < NOISE:
-                said.append(f"{mine / its:.1f} times its {name}")
-        if said:
-            yield f"- With {last:,} {what}, beside {system}: {'; '.join(said)}."
+                phrases.append(f"{mine / its:.1f} times its {name}")
+        if phrases:
+            yield f"- With {last:,} {what}, against {system}: {'; '.join(phrases)}."
 
 
 def sizes(results):
     """The tables of growth."""
-    said = []
-    letters = results["parts"].get("letters", {}).get("results", [])
-    if letters:
-        rows = [["holding letters", "letters", "memory MiB", "sends per second", "CPU µs per send", "p99 ms", "inbox page p50 ms", "rare word p50 ms",
+    phrases = []
+    messages = results["parts"].get("messages", {}).get("results", [])
+    if messages:
+        rows = [["holding messages", "messages", "memory MiB", "sends per second", "CPU µs per send", "p99 ms", "inbox page p50 ms", "rare word p50 ms",
                  "common word p50 ms"]]
-        for row in letters:
+        for row in messages:
             send, page = row["send"], lambda name: number(row[name]["p50_us"] / 1000 if row.get(name) and row[name]["p50_us"] else None)
             name = row["system"] + (" (1 in flight)" if row.get("in_flight") == 1 else "")
-            rows.append([name, f"{row['letters']:,}", number(row["memory_before"] / (1 << 20)), number(send["per_second"]),
+            rows.append([name, f"{row['messages']:,}", number(row["memory_before"] / (1 << 20)), number(send["per_second"]),
                          number(send["server_cpu_us"]), number(send["p99_us"] / 1000 if send["p99_us"] else None), page("inbox"), page("rare"),
                          page("common")])
-        said.append(markdown(rows))
+        phrases.append(markdown(rows))
     agents = results["parts"].get("agents", {}).get("results", [])
     if agents:
-        rows = [["knowing agents", "agents", "memory before, MiB", "after the sends, MiB", "sends per second", "CPU µs per send", "p99 ms"]]
+        rows = [["registered agents", "agents", "memory before, MiB", "after the sends, MiB", "sends per second", "CPU µs per send", "p99 ms"]]
         systems = list(dict.fromkeys(row["system"] for row in agents))
         for row in sorted(agents, key=lambda row: systems.index(row["system"])):
             send = row["send"]
             rows.append([row["system"], f"{row['agents']:,}", number(row["memory_before"] / (1 << 20)), number(send["memory"] / (1 << 20)),
                          number(send["per_second"]), number(send["server_cpu_us"]), number(send["p99_us"] / 1000)])
-        said.append(markdown(rows))
-    return "\n\n".join(said)
+        phrases.append(markdown(rows))
+    return "\n\n".join(phrases)

@@ -1,4 +1,4 @@
-"""Two kinds of picture, bars and lines, as SVG that reads well on light and dark pages."""
+"""Bar and line charts as SVG for light and dark pages."""
 import math
 from xml.sax.saxutils import escape
 
@@ -25,13 +25,13 @@ def page(height, title, parts):
             f'aria-label="{escape(title)}">\n{STYLE}\n{text(16, 26, title, "head")}\n{body}\n</svg>\n')
 
 
-def text(x, y, said, style="", anchor="start"):
+def text(x, y, label, style="", anchor="start"):
     named = f' class="{style}"' if style else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}>{escape(said)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}>{escape(label)}</text>'
 
 
 def short(value):
-    """A number as people say it."""
+    """A number in short form."""
     if value >= 1_000_000:
         return f"{value / 1_000_000:g} M"
     if value >= 10_000:
@@ -42,34 +42,34 @@ def short(value):
 
 
 def bars(title, note, rows):
-    """Pairs of bars on one logarithmic scale: `(what, peer's name, ours, theirs, how the ratio is said)`."""
+    """Pairs of bars on one logarithmic scale: `(what, peer's name, ours, theirs, the ratio in words)`."""
     left, right, top, step = 310, 150, 66, 50
     values = [value for _, _, ours, theirs, _ in rows for value in (ours, theirs) if value]
     if not values:
         return None
     low, high = math.floor(math.log10(min(values)) - 0.2), math.ceil(math.log10(max(values)))
     span = max(high - low, 1)
-    place = lambda value: left + (WIDTH - left - right) * (math.log10(value) - low) / span
+    position = lambda value: left + (WIDTH - left - right) * (math.log10(value) - low) / span
     height = top + step * len(rows) + 34
     parts = [text(16, 46, note, "small")]
     for power in range(low, high + 1):
-        x = place(10.0 ** power)
+        x = position(10.0 ** power)
         parts.append(f'<line class="grid" x1="{x:.1f}" y1="{top - 6}" x2="{x:.1f}" y2="{height - 28}"/>')
         parts.append(text(x, height - 12, short(10.0 ** power), "small", "middle"))
-    for at, (what, peer, ours, theirs, said) in enumerate(rows):
+    for at, (what, peer, ours, theirs, label) in enumerate(rows):
         y = top + step * at
         for line, (name, value, style) in enumerate(((what, ours, "a bar"), (peer, theirs, "peer"))):
             parts.append(text(left - 8, y + 12 + line * 17, name, "small" if line else "", "end"))
             if value:
-                parts.append(f'<rect class="{style}" x="{left}" y="{y + 1 + line * 17}" width="{max(place(value) - left, 1):.1f}" height="14" rx="2"/>')
-                parts.append(text(place(value) + 6, y + 12 + line * 17, short(value) + (f"  {said}" if line == 0 and said else ""), "small"))
+                parts.append(f'<rect class="{style}" x="{left}" y="{y + 1 + line * 17}" width="{max(position(value) - left, 1):.1f}" height="14" rx="2"/>')
+                parts.append(text(position(value) + 6, y + 12 + line * 17, short(value) + (f"  {label}" if line == 0 and label else ""), "small"))
             else:
                 parts.append(text(left + 6, y + 12 + line * 17, "not measured", "small"))
     return page(height, title, parts)
 
 
 def lines(title, across, up, series):
-    """Lines on two logarithmic scales: `{name: [(x, y), …]}`; the name stands at the end of its line."""
+    """Lines on two logarithmic scales: `{name: [(x, y), …]}`; the name is at the end of its line."""
     left, right, top, height, bottom = 70, 230, 62, 400, 48
     points = [point for line in series.values() for point in line if point[1]]
     if not points:
@@ -91,7 +91,7 @@ def lines(title, across, up, series):
         parts.append(text(across_at(x), height - bottom + 20, short(x), "small", "middle"))
     parts.append(f'<line class="axis" x1="{left}" y1="{height - bottom}" x2="{WIDTH - right}" y2="{height - bottom}"/>')
     parts.append(text((left + WIDTH - right) / 2, height - 8, across, "small", "middle"))
-    # Names that would stand on one another move apart.
+    # Overlapping names are moved apart.
     ends = sorted(((up_at(line[-1][1]), name) for name, line in series.items() if line), key=lambda end: end[0])
     labels, above = {}, top - 20
     for y, name in ends:

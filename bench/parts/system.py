@@ -1,4 +1,4 @@
-"""Processes that this run started, what they cost, and how they end."""
+"""Processes that this run started: their CPU time and memory, and how they are stopped."""
 import os
 import platform
 import pwd
@@ -15,12 +15,12 @@ SUBJECT = "Ready for review"
 TICK = os.sysconf("SC_CLK_TCK")
 
 
-class Place:
-    """A temporary directory on one disk, and every process that was started in it. Leaving it ends them all, by their ids."""
+class Workspace:
+    """A temporary directory on one disk, and the processes that were started in it. Leaving it ends them all, by their ids."""
 
     def __init__(self, parent=None):
         self.path = tempfile.mkdtemp(prefix="posthaste-bench-", dir=parent)
-        # PostgreSQL refuses to run as root, and another user has to get through.
+        # PostgreSQL refuses to run as root, so another user needs access.
         os.chmod(self.path, 0o711)
         self.running = []
 
@@ -46,7 +46,7 @@ class Place:
         return path
 
     def start(self, name, command, ready=None, user=None, stop=signal.SIGTERM, patience=60, **further):
-        """Starts a server; `ready(server)` says when it can be spoken to."""
+        """Starts a server and waits until `ready(server)` is true."""
         server = Server(self, name, command, user, stop, further)
         self.running.append(server)
         end = time.monotonic() + patience
@@ -60,12 +60,12 @@ class Place:
 
 
 class Server:
-    def __init__(self, place, name, command, user, stop, further):
-        self.place, self.name, self.signal = place, name, stop
-        self.log_path = os.path.join(place.path, f"{name}-{time.monotonic_ns()}.log")
+    def __init__(self, workspace, name, command, user, stop, further):
+        self.workspace, self.name, self.signal = workspace, name, stop
+        self.log_path = os.path.join(workspace.path, f"{name}-{time.monotonic_ns()}.log")
         with open(self.log_path, "wb") as log:
             as_user = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []} if user else {}
-            # A group of its own: Ctrl-C on the terminal reaches this program alone, which then ends its servers in order.
+            # A process group of its own: Ctrl-C in the terminal reaches this program only, which then stops its servers.
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                             start_new_session=True, **as_user, **further)
         self.pid = self.process.pid
@@ -75,8 +75,8 @@ class Server:
             return log.read()
 
     def stop(self):
-        if self in self.place.running:
-            self.place.running.remove(self)
+        if self in self.workspace.running:
+            self.workspace.running.remove(self)
         if self.process.poll() is None:
             self.process.send_signal(self.signal)
             try:
@@ -86,7 +86,7 @@ class Server:
                 self.process.wait()
 
     def cpu(self):
-        """Seconds that it and its children have computed, those included that have ended."""
+        """CPU seconds of the process and its children, also those that have ended."""
         spent = 0
         for pid in tree(self.pid):
             try:
@@ -98,7 +98,7 @@ class Server:
         return spent / TICK
 
     def memory(self):
-        """Bytes in memory; what processes share counts once."""
+        """Bytes in memory; shared pages count once."""
         held = 0
         for pid in tree(self.pid):
             try:
@@ -110,7 +110,7 @@ class Server:
 
 
 def tree(pid):
-    """A process and all below it."""
+    """A process and all its descendants."""
     found, todo = [], [pid]
     while todo:
         one = todo.pop()
@@ -139,7 +139,7 @@ def free_port():
 
 
 def answers(port):
-    """Whether something listens there."""
+    """A check that a server listens on the port."""
     def ask(_server):
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
@@ -150,13 +150,13 @@ def answers(port):
 
 
 def run(command, timeout=300, **further):
-    """Runs a program to its end: what it printed, and the seconds it computed (children that it waited for included)."""
+    """Runs a program to its end: its output, and its CPU seconds (including children that it waited for)."""
     before = os.times()
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **further)
     try:
-        out, said = started.communicate(timeout=timeout)
+        out, errors = started.communicate(timeout=timeout)
     except BaseException:
-        # It may have a server of its own, which it ends if it is asked to and which would outlive it if it were killed.
+        # It may have started a server, which it stops on SIGINT and which would outlive it after SIGKILL.
         below = tree(started.pid)
         started.send_signal(signal.SIGINT)
         try:
@@ -167,18 +167,18 @@ def run(command, timeout=300, **further):
         raise
     after = os.times()
     if started.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))[:300]}: {said.strip()[-800:]}")
+        raise RuntimeError(f"{' '.join(map(str, command))[:300]}: {errors.strip()[-800:]}")
     return out, after.children_user + after.children_system - before.children_user - before.children_system
 
 
 def rank(times, share):
-    """The time that so large a share of them stays below; microseconds."""
+    """The quantile of the times, in microseconds."""
     times = sorted(times)
     return round(times[min(len(times) - 1, int(len(times) * share))]) if times else None
 
 
 def figure(times_us, wall, cpu=None, client=None, memory=None, failed=0):
-    """One measurement, as it stands in the results."""
+    """One measurement, in the form of the results."""
     count = len(times_us)
     each = lambda seconds: None if seconds is None or not count else round(seconds * 1e6 / count, 2)
     return {"messages": count, "per_second": round(count / wall, 1) if wall else None, "p50_us": rank(times_us, 0.5),
@@ -187,7 +187,7 @@ def figure(times_us, wall, cpu=None, client=None, memory=None, failed=0):
 
 
 def middle(figures):
-    """The median of each value, so that one bad round does not decide."""
+    """The median of each value, so that one bad round does not count."""
     figures = [one for one in figures if one]
     if not figures:
         return None
@@ -200,7 +200,7 @@ def middle(figures):
 
 
 def machine(directory):
-    """What the figures were taken on, as far as it matters for reading them."""
+    """The machine on which the figures were taken."""
     processor = "unknown"
     with open("/proc/cpuinfo") as info:
         for line in info:

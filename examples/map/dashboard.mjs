@@ -1,4 +1,4 @@
-// A dashboard: it takes part in nothing, sees what happens, and catches up on what happened before it came.
+// A dashboard: it sends nothing, replays earlier events, and then follows new ones.
 //   node dashboard.mjs [ws://127.0.0.1:7678/map] [SECONDS]
 import { WebSocket } from 'ws';
 globalThis.WebSocket ??= WebSocket;

@@ -1,4 +1,4 @@
-// Two agents exchange a letter through the official MCP SDK, over HTTP and over standard input and output.
+// Two agents exchange a message through the official MCP SDK, over HTTP and over standard input and output.
 //   node exchange.mjs http://127.0.0.1:7678/mcp [TOKEN]
 //   node exchange.mjs stdio posthaste --data DIR mcp
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -14,7 +14,7 @@ const transport =
         requestInit: { headers: rest[0] ? { Authorization: `Bearer ${rest[0]}` } : {} },
       });
 const expect = (truth, what) => {
-  if (!truth) throw new Error(`not so: ${what}`);
+  if (!truth) throw new Error(`failed: ${what}`);
   console.log(`ok: ${what}`);
 };
 
@@ -44,16 +44,16 @@ const sent = await call('send_message', {
   project_key: project, sender_name: ann, to: [bob], subject: 'Hello', body_md: 'Is this **yours**?', ack_required: true,
 });
 const waited = await call('wait_for_mail', { project_key: project, agent_name: bob, timeout_seconds: 10 });
-const [letter] = waited.messages;
-expect(letter.id === sent.deliveries[0].payload.id && letter.body_md === 'Is this **yours**?', 'the letter arrives');
+const [message] = waited.messages;
+expect(message.id === sent.deliveries[0].payload.id && message.body_md === 'Is this **yours**?', 'the message arrives');
 const late = new Promise((_, reject) => setTimeout(() => reject(new Error('no notification within 10 s')), 10_000).unref());
-expect((await Promise.race([told, late])) === inbox, 'the inbox is said to have changed');
+expect((await Promise.race([told, late])) === inbox, 'a notification says that the inbox has changed');
 
-await call('acknowledge_message', { project_key: project, agent_name: bob, message_id: letter.id });
-const answer = await call('reply_message', { project_key: project, sender_name: bob, message_id: letter.id, body_md: 'Mine, thanks.' });
+await call('acknowledge_message', { project_key: project, agent_name: bob, message_id: message.id });
+const answer = await call('reply_message', { project_key: project, sender_name: bob, message_id: message.id, body_md: 'Mine, thanks.' });
 const back = await call('fetch_inbox', { project_key: project, agent_name: ann, include_bodies: true });
 expect(back[0].id === answer.id && back[0].subject === 'Re: Hello', 'the answer comes back in the same thread');
-const read = await client.readResource({ uri: `resource://thread/${letter.id}?project=${project}&include_bodies=true` });
+const read = await client.readResource({ uri: `resource://thread/${message.id}?project=${project}&include_bodies=true` });
 expect(JSON.parse(read.contents[0].text).messages.length === 2, 'the thread has both');
 const { prompts } = await client.listPrompts();
 expect(prompts.length > 0, `${prompts.length} prompts are listed`);

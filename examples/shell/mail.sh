@@ -1,4 +1,4 @@
-# Mail for shell scripts: a directory, coreutils, nothing else. Source it and set MAIL (the directory of mailboxes) and ME.
+# Mail for shell scripts with coreutils only. Source it, and set MAIL (the directory of mailboxes) and ME (this agent's name).
 #
 #   post TO TYPE SUBJECT BODY     writes a durable file into TO's mailbox
 #   unread                        prints the names of the files in my mailbox that I have not read
@@ -15,12 +15,12 @@ json() {
 post() {
   local box=$MAIL/$1 stamp temp
   mkdir -p "$box"
-  temp=$(mktemp "$box/.$ME-XXXXXX.tmp") # a name of our own: others write here at the same time
+  temp=$(mktemp "$box/.$ME-XXXXXX.tmp") # a unique name, because other agents write here at the same time
   while stamp=$(date -u +%Y-%m-%dT%H:%M:%S.%NZ); do
     printf '{\n  "body": %s,\n  "from": %s,\n  "priority": "normal",\n  "read": false,\n  "subject": %s,\n  "timestamp": %s,\n  "to": %s,\n  "type": %s\n}\n' \
       "$(json "$4")" "$(json "$ME")" "$(json "$3")" "$(json "$stamp")" "$(json "$1")" "$(json "$2")" >"$temp"
     sync "$temp"
-    # A second name, which fails if somebody has it; then the first goes, and the directory is made durable.
+    # A hard link fails if the name is taken; then the temporary name is removed and the directory synced.
     ln "$temp" "$box/${stamp//:/-}-$ME.json" 2>/dev/null && break
   done
   rm "$temp"

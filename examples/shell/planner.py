@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plans work over MAP: assigns by POST /map/rpc, hears of results by server-sent events. Standard library only.
+"""Plans work over MAP: assigns by POST /map/rpc, receives results by server-sent events. Standard library only.
 
     planner.py URL TOKEN COUNT      (the token must be for an agent called planner)
 """
@@ -23,15 +23,15 @@ def call(method, params):
     return answer["result"]
 
 
-# Listen before asking, so that no answer is missed; the first line says that the office listens.
+# Subscribe before sending, so that no result is missed; the first line confirms the subscription.
 events = ask("/map/events?eventTypes=message_sent")
 events.readline()
 
 expected = {}
 for n in range(1, count + 1):
     subject, text = f"Bead gt-{n}", f"say \"hello\" {n} times\nand count them"
-    letter = {"type": "work_assignment", "subject": subject, "body": text}
-    sent = call("map/send", {"to": {"agent": "worker-1"}, "payload": letter, "meta": {"delivery": "guaranteed"}})
+    assignment = {"type": "work_assignment", "subject": subject, "body": text}
+    sent = call("map/send", {"to": {"agent": "worker-1"}, "payload": assignment, "meta": {"delivery": "guaranteed"}})
     assert sent["receipts"][0]["agentId"] == "worker-1", sent
     expected[subject] = "passed: " + text.upper()
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Looks at what the worker hands in and reports to the planner, who is no shell script and reads no files.
+# Reviews the worker's results and reports to the planner, which is a MAP client and reads no files.
 #   reviewer.sh MAIL_DIR COUNT
 set -euo pipefail
 MAIL=$1 ME=reviewer-1 left=$2

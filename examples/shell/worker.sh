@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes assignments out of its mailbox, does them, and hands each result to the reviewer. Knows nothing of any office.
+# Takes assignments from its mailbox, does them, and sends each result to the reviewer. It needs no server.
 #   worker.sh MAIL_DIR COUNT
 set -euo pipefail
 MAIL=$1 ME=worker-1 left=$2

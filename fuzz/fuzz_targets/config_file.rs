@@ -1,8 +1,8 @@
-//! See `properties::office::config_file`.
+//! See `properties::server::config_file`.
 #![no_main]
 
-#[path = "../properties/office.rs"]
+#[path = "../properties/server.rs"]
 #[allow(dead_code)]
-mod office;
+mod server;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| office::config_file(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| server::config_file(bytes));

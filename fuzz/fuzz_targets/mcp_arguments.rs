@@ -1,8 +1,8 @@
-//! See `properties::office::mcp_arguments`.
+//! See `properties::server::mcp_arguments`.
 #![no_main]
 
-#[path = "../properties/office.rs"]
+#[path = "../properties/server.rs"]
 #[allow(dead_code)]
-mod office;
+mod server;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| office::mcp_arguments(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| server::mcp_arguments(bytes));

@@ -1,8 +1,8 @@
-//! See `properties::office::path_patterns`.
+//! See `properties::server::path_patterns`.
 #![no_main]
 
-#[path = "../properties/office.rs"]
+#[path = "../properties/server.rs"]
 #[allow(dead_code)]
-mod office;
+mod server;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| office::path_patterns(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| server::path_patterns(bytes));

@@ -1,5 +1,5 @@
-//! What must hold of every parser, whatever strangers send. Each property takes bytes and panics if it does not hold; the
-//! fuzz targets feed it from libFuzzer, and `tests/it/parsers.rs` from mutations of the samples.
+//! Properties of every parser of untrusted input. Each takes bytes and panics if it does not hold; the fuzz targets feed it
+//! from libFuzzer, and `tests/it/parsers.rs` from mutations of the samples.
 
 use posthaste_wire::airc::Envelope;
 use posthaste_wire::canonical::{canonicalize, canonicalize_value, canonicalize_without};
@@ -19,7 +19,7 @@ const CALLS: usize = 16;
 /// A property, by the name of its fuzz target.
 pub(crate) type Property = (&'static str, fn(&[u8]), &'static [&'static str]);
 
-/// The parsers of the wire, each with samples to start from.
+/// The parsers of the `wire` crate, each with samples.
 pub(crate) const WIRE: &[Property] = &[
     (
         "map_frame",
@@ -139,11 +139,11 @@ pub(crate) const WIRE: &[Property] = &[
     ),
 ];
 
-/// Frames as a peer may send them: read without panic, each message once, and every answer readable again.
+/// Frames of a peer: parsed without panic, each message once, and every response can be parsed again.
 pub(crate) fn map_frame(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let items = rpc::parse(text, CALLS);
-    assert!(!items.is_empty(), "every frame is answered");
+    assert!(!items.is_empty(), "every frame has an item");
     for item in &items {
         let messages = match item {
             Item::Single(message) => std::slice::from_ref(message),
@@ -157,15 +157,15 @@ pub(crate) fn map_frame(bytes: &[u8]) {
                 Message::Invalid { id, error } => rpc::write_error(id, error),
                 Message::Notification { .. } | Message::Response { .. } => continue,
             };
-            assert!(!answer.contains('\n'), "an answer is one line: {answer}");
+            assert!(!answer.contains('\n'), "a response is one line: {answer}");
             let again = rpc::parse(&answer, 1);
             let read = matches!(again.as_slice(), [Item::Single(Message::Response { .. })]);
-            assert!(read, "an answer can be read: {answer}");
+            assert!(read, "a response can be parsed: {answer}");
         }
     }
 }
 
-/// A batch never holds more than is allowed, and its answers are one line.
+/// A batch holds at most the allowed number of calls, and its responses are one line.
 pub(crate) fn rpc_batch(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for limit in [1, 3, 100] {
@@ -182,32 +182,32 @@ pub(crate) fn rpc_batch(bytes: &[u8]) {
                 .collect();
             if let Some(line) = rpc::write_batch(&answers) {
                 assert!(!line.contains('\n'));
-                let read: Value = serde_json::from_str(&line).expect("a batch of answers is JSON");
+                let read: Value = serde_json::from_str(&line).expect("a batch of responses is JSON");
                 assert_eq!(read.as_array().map(Vec::len), Some(answers.len()));
             }
         }
     }
 }
 
-/// What stands inside a call: addresses, filters, modes, event ids and names, in whatever JSON a peer makes up.
+/// The values inside a call: addresses, filters, modes, event ids and names, in arbitrary JSON.
 pub(crate) fn map_values(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = (Pattern::new(text), stream_pattern(text), EventName::parse(text));
     let Ok(value) = serde_json::from_str::<Value>(text) else { return };
     if let Ok(found) = Address::parse(&value) {
-        assert!(!found.is_empty(), "an address that is taken names somebody");
+        assert!(!found.is_empty(), "an accepted address names at least one recipient");
     }
     let _ = (Spec::parse(&value), detect_mode(&value));
 }
 
-/// Canonical bytes: every text is spelled or refused, and what is spelled is its own spelling.
+/// Canonical JSON: every text is canonicalised or refused, and canonical text is its own canonical form.
 pub(crate) fn airc_canonical(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(once) = canonicalize(text) else { return };
     assert_eq!(canonicalize(&once).expect("canonical text is JSON"), once);
-    // The other way in, over a parsed value, agrees.
+    // Canonicalising the parsed value gives the same text.
     let value: Value = serde_json::from_str(&once).expect("canonical text is JSON");
-    assert_eq!(canonicalize_value(&value).expect("it was spelled before"), once);
+    assert_eq!(canonicalize_value(&value).expect("it was canonicalised before"), once);
     if value.is_object() {
         let without = canonicalize_without(text, "signature").expect("an object");
         let again: Value = serde_json::from_str(&without).expect("canonical text is JSON");
@@ -215,13 +215,13 @@ pub(crate) fn airc_canonical(bytes: &[u8]) {
     }
 }
 
-/// Envelopes: reading never fails other than by saying no, what is read is kept verbatim, and only the right key fits.
+/// Envelopes: parsing returns an error or the envelope verbatim, and only the right key verifies it.
 pub(crate) fn airc_envelope(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(envelope) = Envelope::parse(text) else { return };
     assert!(text.contains(&envelope.text));
     let key = SecretKey::from_seed(&[7; 32]);
-    // Nobody can have guessed a signature of this key.
+    // The input cannot hold a signature of this key.
     assert!(envelope.verify(&key.public()).is_err());
     let signature = sign_envelope(&envelope.text, &key).expect("it was read");
     key.public().verify(envelope.signed().as_bytes(), &signature).expect("the same bytes");
@@ -230,17 +230,18 @@ pub(crate) fn airc_envelope(bytes: &[u8]) {
     assert_eq!(canonicalize_without(&back, "signature").expect("still an object"), envelope.signed());
 }
 
-/// Everything a swarm is sent: refused with a field's name, or read; and what is read and written is read again alike.
+/// Requests to a swarm: refused with a field's name, or parsed; written and parsed again, they are equal.
 pub(crate) fn mail_message(bytes: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
     if let Ok(message) = MailMessage::read(&value) {
-        let written = message.to_json();
-        let again = MailMessage::read(&written).expect("what is written can be read");
-        assert_eq!(again.to_json(), written);
+        let written = serde_json::to_value(&message).expect("JSON");
+        let again = MailMessage::read(&written).expect("written data can be parsed");
+        assert_eq!(serde_json::to_value(&again).expect("JSON"), written);
     }
     if let Ok(wrapper) = Interswarm::read(&value) {
-        let written = wrapper.to_json();
-        assert_eq!(Interswarm::read(&written).expect("what is written can be read").to_json(), written);
+        let written = serde_json::to_value(&wrapper).expect("JSON");
+        let again = Interswarm::read(&written).expect("written data can be parsed");
+        assert_eq!(serde_json::to_value(&again).expect("JSON"), written);
     }
     if let Ok(request) = MessageRequest::read(&value) {
         let _ = (request.max_steps(), request.timeout(), request.breakpoint_results());
@@ -257,12 +258,12 @@ pub(crate) fn mail_message(bytes: &[u8]) {
     }
 }
 
-/// Files: what is read can be written and read again alike, and marking one as read changes nothing else.
+/// Files: a parsed file that is written parses to the same, and marking one as read changes nothing else.
 pub(crate) fn files_message(bytes: &[u8]) {
     let name = "2026-01-06T12-00-00.000000Z-ann.json";
     if let Ok(message) = FileMessage::parse(bytes, "bob", name) {
         let text = message.to_text();
-        let again = FileMessage::parse(text.as_bytes(), "bob", name).expect("what is written can be read");
+        let again = FileMessage::parse(text.as_bytes(), "bob", name).expect("written data can be parsed");
         assert_eq!(again.to_text(), text);
         let _ = message.body_text();
     }
@@ -279,7 +280,7 @@ pub(crate) fn files_message(bytes: &[u8]) {
     let _ = (files::signals::Hook::parse(bytes, "a"), files::signals::Nudge::parse(bytes));
 }
 
-/// File names: one that is plain stays in its folder, and a stamp survives its name.
+/// File names: a plain one stays in its folder, and a timestamp survives being written into a name.
 pub(crate) fn files_name(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if files::name::is_plain(text) {
@@ -299,9 +300,9 @@ pub(crate) fn files_name(bytes: &[u8]) {
     let _ = files::name::sender_in(text);
     if let Some(name) = FileName::parse(text) {
         let again = FileName::write(name.stamp, &name.from);
-        let read = FileName::parse(&again).expect("what is written can be read");
+        let read = FileName::parse(&again).expect("written data can be parsed");
         assert_eq!(read.from, name.from);
-        // Names hold millionths of a second.
+        // Names hold microseconds.
         assert_eq!(read.stamp.millis(), name.stamp.millis());
     }
     if let Some(written) = Stamp::parse(text) {
@@ -309,7 +310,7 @@ pub(crate) fn files_name(bytes: &[u8]) {
     }
 }
 
-/// Streams of events: the same whichever way they are cut, and never more in memory than allowed.
+/// Event streams: the same events however the bytes are split, and never more in memory than allowed.
 pub(crate) fn sse_stream(bytes: &[u8]) {
     const LIMIT: usize = 256;
     let whole = {
@@ -323,10 +324,10 @@ pub(crate) fn sse_stream(bytes: &[u8]) {
     for chunk in bytes.chunks(size) {
         good &= parser.feed(chunk, &mut events).is_ok();
     }
-    assert_eq!((&events, good), (&whole.0, whole.1), "cut into pieces of {size}");
+    assert_eq!((&events, good), (&whole.0, whole.1), "split into chunks of {size}");
     for event in &events {
         assert!(event.data.len() <= LIMIT);
-        // What is written is read alike, whatever is in it.
+        // A written event parses to the same data.
         let mut out = String::new();
         let id = (!event.id.is_empty() && !event.id.contains('\0')).then_some(event.id.as_str());
         sse::write_event(&mut out, id, Some(&event.event), &event.data);
@@ -337,7 +338,7 @@ pub(crate) fn sse_stream(bytes: &[u8]) {
     }
 }
 
-/// Moments and durations: read or refused, and what is written is read alike.
+/// Timestamps and durations: parsed or refused; a written timestamp parses to the same.
 pub(crate) fn times(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(millis) = time::parse_timestamp(text) {

@@ -1,10 +1,10 @@
 // The official MCP conformance suite against posthaste, for each revision that posthaste speaks.
 //
-//   node tests/peers/mcp.mjs BIN DIRECTORY
+//   node tests/peers/mcp.mjs BIN DIRECTORY [--install]
 //
-// BIN is the built program; the suite is installed into DIRECTORY once. Every check must pass, except those in mcp-needs.txt:
+// BIN is the built program; the suite is in DIRECTORY, or installed there with --install. Every check must pass, except those in mcp-needs.txt:
 // they need a tool, prompt or resource that the suite expects of a server made for it. The list is checked, too.
-// Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 77 the suite could not be installed (nothing was tested).
+// Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 77 the suite is not installed (nothing was tested).
 
 import { spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
@@ -52,6 +52,7 @@ function install(directory) {
 }
 
 function npm(directory, args) {
+  if (!process.argv.includes('--install')) throw new Skipped(`npm ${args.join(' ')} is needed in ${directory}: --install does it`);
   const flags = ['--loglevel=error', '--no-fund', '--no-audit', '--ignore-scripts', '--engine-strict=false'];
   const ran = spawnSync('npm', [...args, ...flags], { cwd: directory, encoding: 'utf8', timeout: INSTALL_TIME });
   if (ran.status === 0) return;

@@ -1,5 +1,7 @@
 //! The handle to one realm: the only access to its database, for every door.
 
+mod read;
+
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +12,6 @@ use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::acl;
-use crate::budget::{Bounds, Budget, Request, Waiting};
 use crate::commit::{Poison, Writer};
 use crate::disk::Disk;
 use crate::error::{EngineError, Fault, Refusal};
@@ -26,11 +27,9 @@ use crate::nouns::{Address, AgentId, Caller, RealmName};
 use crate::office::WeakOffice;
 use crate::presence::Presences;
 use crate::quota::{CallerQuota, QuotaPermit};
-use crate::stamp;
-use crate::store::{Db, Inspection, inspect, open_reader};
+use crate::store::{Inspection, inspect, open_reader};
 use crate::usage;
 use crate::verbs::{Command, Verb};
-use crate::views::{View, Viewed};
 
 /// An open realm. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -258,87 +257,6 @@ impl Engine {
         self.queue.flush(self.own_account()).await;
     }
 
-    /// Reads one snapshot of the database. The read is stopped when its budget is used up, and when this future is
-    /// dropped.
-    ///
-    /// # Errors
-    /// The view's own errors; refused if it takes too long or if no reader becomes free in time; a fault if the
-    /// database cannot be read.
-    pub async fn read<T: Send + 'static>(
-        &self,
-        look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
-    ) -> Viewed<T> {
-        let turn = tokio::time::timeout(self.shared.limits.queue_wait, self.turn());
-        let turn = turn.await.map_err(|_| Refusal::Busy)??;
-        self.read_in_turn(turn, look).await
-    }
-
-    /// As [`Engine::read`], for streams, which wait for a reader without a time limit instead of being refused.
-    pub(crate) async fn read_patiently<T: Send + 'static>(
-        &self,
-        look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
-    ) -> Viewed<T> {
-        let turn = self.turn().await?;
-        self.read_in_turn(turn, look).await
-    }
-
-    /// Waits for a reader: first within the caller's quota, then for a free connection.
-    async fn turn(&self) -> Result<Turn, EngineError> {
-        let part = match &self.share {
-            Some(share) => share.read().await,
-            None => None,
-        };
-        let place = self.shared.turnstile.clone().acquire_owned().await.map_err(|_| Fault::Closing)?;
-        Ok(Turn { part, _place: place, _reading: self.shared.liveness.read_begins() })
-    }
-
-    async fn read_in_turn<T: Send + 'static>(
-        &self,
-        turn: Turn,
-        look: impl FnOnce(&View<'_>) -> Viewed<T> + Send + 'static,
-    ) -> Viewed<T> {
-        let limits = &self.shared.limits;
-        let bounds = match self.unhurried {
-            true => Bounds { cpu: limits.long_read_cpu, wall: limits.long_read_wall, bytes: u64::MAX },
-            false => {
-                let bytes = limits.answer_bytes.max(limits.page_bytes + limits.message_bytes * 4) as u64;
-                Bounds { cpu: limits.read_cpu, wall: limits.read_wall, bytes }
-            }
-        };
-        let request = Request::current();
-        let (bounds, bytes) = match &request {
-            Some(request) => request.next_read(bounds, limits)?,
-            None => (bounds, limits.page_bytes),
-        };
-        let waiting = Waiting::default();
-        let gone = waiting.gone();
-        let shared = self.shared.clone();
-        let looked = tokio::task::spawn_blocking(move || {
-            let budget = Budget::new(Some(bounds), bytes, gone, shared.closing.clone());
-            let looked = shared.look(&budget, look);
-            let cpu = budget.cpu();
-            if let Some(part) = &turn.part {
-                part.charge(cpu);
-            }
-            if let Some(request) = request {
-                request.charge(cpu, budget.bytes_returned());
-            }
-            drop(turn);
-            looked
-        });
-        let looked = looked.await.map_err(|error| Fault::Internal { reason: error.to_string() })?;
-        drop(waiting);
-        looked
-    }
-
-    /// Reads the database on this thread, without a time limit. For programs and tests that are not asynchronous.
-    ///
-    /// # Errors
-    /// The view's own errors; a fault if the database cannot be read.
-    pub fn read_blocking<T>(&self, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Viewed<T> {
-        self.shared.look(&Budget::unbounded(&self.shared.limits), look)
-    }
-
     /// Counts the patterns of a subscription towards the caller's quota until the result is dropped.
     ///
     /// # Errors
@@ -539,43 +457,6 @@ impl Engine {
 }
 
 impl Shared {
-    fn look<T>(&self, budget: &Arc<Budget>, look: impl FnOnce(&View<'_>) -> Viewed<T>) -> Viewed<T> {
-        let kept = self.lock().pop();
-        let mut db = match kept {
-            Some(db) => db,
-            // Blocking reads do not acquire a permit, so the pool may be empty.
-            None => open_reader(&self.path)?,
-        };
-        budget.watch(&mut db)?;
-        let looked = self.look_at(&db, budget, look);
-        Budget::unwatch(&mut db)?;
-        let mut readers = self.lock();
-        if readers.len() < self.limits.readers {
-            readers.push(db);
-        }
-        looked
-    }
-
-    fn look_at<T>(
-        &self,
-        db: &Connection,
-        budget: &Budget,
-        look: impl FnOnce(&View<'_>) -> Viewed<T>,
-    ) -> Viewed<T> {
-        // One transaction, so that all statements of a view see the same snapshot.
-        let moment = db.unchecked_transaction()?;
-        let view = View { db: Db::new(&moment), limits: &self.limits, now: stamp::now(), budget };
-        let looked = look(&view);
-        // After an interrupted statement the view's result is incomplete, so the verdict wins. Dropping rolls back.
-        if let Some(verdict) = budget.verdict() {
-            return Err(verdict);
-        }
-        // Committed, not rolled back: the temporary index of recent texts that a search builds is reused by the next
-        // search.
-        moment.commit()?;
-        looked
-    }
-
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-// Letters are many small allocations made on one thread and freed on another, which this one does well.
+// Messages are many small allocations made on one thread and freed on another, which mimalloc handles well.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

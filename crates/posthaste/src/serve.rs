@@ -1,4 +1,4 @@
-//! Opening the office: books, doors, listener, and an orderly end.
+//! Starts the server: database, doors and listener; and closes it gracefully.
 
 pub(crate) mod handover;
 
@@ -22,31 +22,31 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::exit::{Exit, Failure};
 use crate::config::{Config, ConfigError, Origin};
 use crate::doors;
-use crate::doors::files::{Bridge, BridgeOptions};
-use crate::http::bind::bind;
-use crate::http::dial::Trust;
-use crate::http::layers::{LayerOptions, wrap};
-use crate::http::listen::{self, ListenOptions};
-use crate::http::outgoing::WaysOut;
-use crate::http::tls::{Tls, reload_on_hangup};
-use crate::jwt::JwtKey;
-use crate::keys::AdminKey;
-use crate::observe::inspector::Inspector;
-use crate::projects;
-use crate::runtime::Runtime;
-use crate::runtime::definition::Swarm;
-use crate::shared::Shared;
-use crate::signals::stop_on_signal;
+use posthaste_files::{Bridge, BridgeOptions, StateDir};
+use posthaste_host::Host;
+use posthaste_host::http::bind::bind;
+use posthaste_host::http::layers::{LayerOptions, wrap};
+use posthaste_host::http::listen::{self, ListenOptions};
+use posthaste_host::http::outgoing::OutgoingClients;
+use posthaste_host::http::tls::{Tls, reload_on_hangup};
+use posthaste_host::http::tls_client::TrustedRoots;
+use posthaste_host::jwt::JwtKey;
+use posthaste_host::keys::AdminKey;
+use posthaste_host::observe::inspector::Inspector;
+use posthaste_host::projects;
+use posthaste_host::signals::stop_on_signal;
+use posthaste_swarm::runtime::Runtime;
+use posthaste_swarm::runtime::definition::Swarm;
 
-/// How often expiry becomes events and idle realms are closed.
+/// How often expired things are turned into events and idle realms are closed.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
-/// How often mail between realms is carried.
+/// How often mail between realms is delivered.
 const CARRY_EVERY: Duration = Duration::from_millis(200);
-/// A request carries at most one message, its envelope and some frame around it.
+/// Bytes of a request beyond its message: the envelope and the frame around it.
 const BODY_ALLOWANCE: usize = 64 << 10;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where a running office can be reached. Written into the data directory for commands on the same machine.
+/// The address of a running server, in a file in the data directory for commands on the same machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Whereabouts {
     pub pid: u32,
@@ -61,7 +61,7 @@ impl Whereabouts {
         data.join("office.json")
     }
 
-    /// Where the office of a data directory said it can be reached. It may be gone since.
+    /// The address in the file of a data directory. The server may have ended since.
     pub fn read(data: &Path) -> Option<Self> {
         serde_json::from_str(&fs::read_to_string(Self::path(data)).ok()?).ok()
     }
@@ -73,7 +73,7 @@ impl Whereabouts {
     }
 
     fn write(&self, data: &Path) -> io::Result<()> {
-        // Written beside and renamed, so that nobody reads half of it.
+        // Written under another name and renamed, so that readers never see half of it.
         let fresh = data.join("office.json.new");
         fs::write(&fresh, serde_json::to_vec(self)?)?;
         fs::rename(fresh, Self::path(data))
@@ -98,7 +98,7 @@ pub(crate) async fn run_inside(
     ready: oneshot::Sender<()>,
 ) -> Result<(), Failure> {
     let tell = |_: &str, _: &RealmName, _: SocketAddr| {
-        // A caller that does not listen any more has cancelled `stop`, too.
+        // A caller that dropped the receiver has cancelled `stop`, too.
         let _ = ready.send(());
         Ok(())
     };
@@ -117,7 +117,8 @@ async fn run_until(
         None => config.realm.value.clone(),
     };
     let data = &config.data.value;
-    make_private_directory(data).with_context(|| format!("cannot make {}", data.display()))?;
+    posthaste_host::safe_open::make_private_directory(data)
+        .with_context(|| format!("cannot make {}", data.display()))?;
     raise_descriptor_limit(config.max_connections.value);
     let hosted = stop.is_some();
     let (office, guard) = match hosted {
@@ -135,27 +136,32 @@ async fn run_until(
     let listener = bind(config.listen.value).await.map_err(|error| Failure::new(Exit::Failed, error))?;
     let address = listener.local_addr()?;
 
-    let switches = config.switches();
-    let shared = Shared::new(office, realm.clone(), admin, switches, stop.clone());
+    let features = config.features();
+    let host = Host::new(office, realm.clone(), admin, features, stop.clone());
     if let Some(path) = &config.tls_ca.value {
-        shared.believe(Trust::load(Some(path))?);
+        host.set_trusted_roots(TrustedRoots::load(Some(path))?);
     }
     if let Some(path) = &config.jwt_key.value {
-        shared.accept_jwt(JwtKey::read(path)?);
+        host.accept_jwt(JwtKey::read(path)?);
     }
+    let mut runtime = None;
     if let Some((swarm, here, _)) = swarm {
-        let ways = WaysOut::new(config.tls_ca.value.as_deref(), switches.reaches)?;
+        let ways = OutgoingClients::new(config.tls_ca.value.as_deref(), features.egress_policy)?;
         let started = Runtime::start(engine.unhurried(), swarm, here, data.clone(), ways, stop.clone()).await;
-        shared.host(started.map_err(anyhow::Error::from)?);
+        let started = Arc::new(started.map_err(anyhow::Error::from)?);
+        host.set_swarm(started.clone());
+        runtime = Some(started);
     }
-    open_projects(&shared, config).await?;
-    let max_body = shared.office().limits().message_bytes * 2 + BODY_ALLOWANCE;
+    open_projects(&host, config).await?;
+    let bridge = open_bridge(config, &host).await?;
+    let map_door = doors::map_door(&host);
+    let options = doors::Options { mcp: config.mcp_options(), runtime };
+    let max_body = host.office().limits().message_bytes * 2 + BODY_ALLOWANCE;
     let layers = LayerOptions { guard: config.guard()?, max_body, body_timeout: BODY_TIMEOUT };
-    let app = wrap(doors::router(shared.clone()), layers);
-    let janitor = tokio::spawn(keep_tidy(shared.clone()));
-    let stale = tokio::spawn(doors::resolve_stale_agents(shared.clone()));
-    let bridge = open_bridge(config, &shared).await?;
-    let inspector = Inspector::start(shared.clone(), engine);
+    let app = wrap(doors::router(&host, &map_door, options), layers);
+    let janitor = tokio::spawn(maintain(host.clone()));
+    let stale = tokio::spawn(posthaste_map::resolve_all(map_door));
+    let inspector = Inspector::start(host.clone(), engine);
     inspector.first_look().await;
 
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
@@ -165,9 +171,9 @@ async fn run_until(
         ListenOptions { tls, max_connections: config.max_connections.value, ..ListenOptions::default() };
     let served = listen::serve(listener, app, options, stop.clone()).await;
 
-    // However it ended, what was taken is answered and on disk before the process goes.
+    // Accepted work is answered and on disk before the process ends.
     stop.cancel();
-    // Requests have had their time; a read that still goes on has no one to answer.
+    // Requests have had their time; a read that still runs has no caller left.
     reads_end.store(true, Ordering::Release);
     drop(janitor.await);
     drop(stale.await);
@@ -175,7 +181,7 @@ async fn run_until(
     if let Some(bridge) = bridge {
         drop(bridge.await);
     }
-    drop(shared);
+    drop(host);
     guard.close().await;
     drop(fs::remove_file(Whereabouts::path(data)));
     tracing::info!("closed");
@@ -195,16 +201,13 @@ fn read_swarm(config: &Config) -> Result<Option<(Swarm, PathBuf, RealmName)>, Fa
     Ok(Some((swarm, here, name)))
 }
 
-/// The default realm answers to the work tree that the server was started in, and to whatever it was given. Files are
-/// read for callers in those directories only.
-async fn open_projects(shared: &Shared, config: &Config) -> Result<(), Failure> {
-    shared
-        .mcp()
-        .configure(doors::mcp::Settings { tools: config.tools.value, trust_local: config.trust_local.value });
+/// The default realm belongs to the work tree that the server was started in, and to the paths of `--project`. Files are read
+/// for callers in those directories only.
+async fn open_projects(host: &Host, config: &Config) -> Result<(), Failure> {
     let here = std::env::current_dir().ok();
     let given = projects::given(here.as_deref(), &config.projects.value).map_err(not_given)?;
-    shared.name_trees(projects::Trees::named(here.as_deref(), &given, &config.data.value));
-    shared.claim_given(&given).await.map_err(not_given)
+    host.name_trees(projects::Trees::named(here.as_deref(), &given, &config.data.value));
+    host.claim_given(&given).await.map_err(not_given)
 }
 
 /// A `--project` that cannot be honoured is wrong usage, unless the database failed.
@@ -216,12 +219,12 @@ pub(crate) fn not_given(error: projects::GivenError) -> Failure {
     Failure::new(exit, error)
 }
 
-/// The one line that scripts wait for, then hints for people.
+/// Prints the line that scripts wait for, then hints for people.
 fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "ready {url}").and_then(|()| out.flush()).map_err(crate::cli::exit::OutputError)?;
     drop(out);
-    if config.log.value == crate::observe::logs::LogForm::Json {
+    if config.log.value == crate::logs::LogForm::Json {
         return Ok(());
     }
     let data = config.data.value.display();
@@ -250,7 +253,7 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
          \n  echo hello | posthaste send --from me --to NAME    write to one of them\
          \n  posthaste tail                                     watch what happens; Ctrl-C stops the server\n",
         socket = url.strip_prefix("http").unwrap_or(url),
-        page = doors::WEB_PATH,
+        page = posthaste_web::PATH,
         key = AdminKey::path(&config.data.value).display(),
         port = address.port(),
     );
@@ -258,9 +261,9 @@ fn announce(url: &str, config: &Config, realm: &RealmName, address: SocketAddr) 
 }
 
 /// Joins the mail directory with the default realm, if there is one.
-async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHandle<()>>, Failure> {
+async fn open_bridge(config: &Config, host: &Host) -> Result<Option<JoinHandle<()>>, Failure> {
     let Some(mail_dir) = config.mail_dir.value.clone() else { return Ok(None) };
-    let engine = shared.office().realm(shared.default_realm()).await.map_err(anyhow::Error::from)?;
+    let engine = host.office().realm(host.default_realm()).await.map_err(anyhow::Error::from)?;
     let options = BridgeOptions {
         mail_dir: mail_dir.clone(),
         archive_every: config.archive_every.value.duration(),
@@ -268,11 +271,13 @@ async fn open_bridge(config: &Config, shared: &Shared) -> Result<Option<JoinHand
         agents: config.mail_dir_agents.value.clone(),
     };
     let bridge = Bridge::open(engine.unhurried(), options).await?;
-    shared.set_mail_dir(std::path::absolute(mail_dir)?);
-    Ok(Some(tokio::spawn(bridge.run(shared.stop().clone()))))
+    if let Some(signals) = StateDir::of(&std::path::absolute(mail_dir)?) {
+        host.set_mail_signals(Arc::new(signals));
+    }
+    Ok(Some(tokio::spawn(bridge.run(host.stop().clone()))))
 }
 
-/// A default realm that cannot be opened, with what to do about it.
+/// The failure of a default realm that cannot be opened, with advice.
 fn unusable(error: EngineError, realm: &RealmName) -> Failure {
     let advice = match &error {
         EngineError::Failed(Fault::Database { .. }) => {
@@ -283,18 +288,18 @@ fn unusable(error: EngineError, realm: &RealmName) -> Failure {
     Failure::new(Exit::Failed, format!("realm {realm}: {error}{advice}"))
 }
 
-async fn keep_tidy(shared: Shared) {
+async fn maintain(host: Host) {
     let mut tidy = tokio::time::interval(TIDY_EVERY);
     let mut carry = tokio::time::interval(CARRY_EVERY);
     loop {
         let work = async {
             tokio::select! {
-                _ = tidy.tick() => shared.office().tidy().await,
-                _ = carry.tick() => shared.office().carry().await,
+                _ = tidy.tick() => host.office().tidy().await,
+                _ = carry.tick() => host.office().carry().await,
             }
         };
-        // Broken off when the office closes: a writer that is stuck must not hold that up.
-        if shared.stop().run_until_cancelled(work).await.is_none() {
+        // Cancelled when the server closes: a stuck writer must not delay that.
+        if host.stop().run_until_cancelled(work).await.is_none() {
             return;
         }
     }
@@ -307,22 +312,13 @@ fn load_tls(config: &Config, stop: &CancellationToken) -> Result<Option<Arc<Tls>
     Ok(Some(tls))
 }
 
-/// Another office on the same directory has its own exit code, because scripts want to tell.
+/// A data directory that another server has locked has an exit code of its own, for scripts.
 pub(crate) fn held(fault: Fault) -> Failure {
     let exit = if matches!(fault, Fault::Locked { .. }) { Exit::Held } else { Exit::Failed };
     Failure::new(exit, fault)
 }
 
-/// Makes a directory that only its owner can enter. One that exists is left as it is.
-pub(crate) fn make_private_directory(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
-/// Every connection takes a descriptor; the usual soft limit of 1024 would be reached first.
+/// Raises the limit on open files: every connection takes a descriptor, and the usual soft limit is 1024.
 fn raise_descriptor_limit(connections: usize) {
     #[cfg(unix)]
     {

@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// The text is not JSON.
@@ -215,6 +215,26 @@ pub fn write_request(id: &RequestId, method: &str, params: Option<&RawValue>) ->
 /// Writes a notification; `params` must be an object or array.
 pub fn write_notification(method: &str, params: Option<&RawValue>) -> String {
     write_call(r#"{"jsonrpc":"2.0","method":"#.to_owned(), method, params)
+}
+
+/// A notification with typed params, to be serialised in one pass.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Notification<'a, P> {
+    /// Always `2.0`.
+    #[serde(borrow)]
+    pub jsonrpc: Cow<'a, str>,
+    /// The method name.
+    #[serde(borrow)]
+    pub method: Cow<'a, str>,
+    /// The params.
+    pub params: P,
+}
+
+impl<'a, P> Notification<'a, P> {
+    /// A notification of a method.
+    pub fn new(method: &'a str, params: P) -> Self {
+        Notification { jsonrpc: "2.0".into(), method: method.into(), params }
+    }
 }
 
 /// Writes the responses to a batch as one array; `None` if there are no responses.

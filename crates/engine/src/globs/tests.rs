@@ -1,7 +1,5 @@
 //! Patterns by example, and against brute force over every path of a tiny alphabet.
 
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -168,13 +166,13 @@ fn a_pattern_displays_as_it_was_written() {
     assert_eq!((written.as_str(), written.to_string()), ("./src//{a,b}", "./src//{a,b}".to_owned()));
 }
 
+/// With backtracking this would take 2^500 steps, and the test runner would end it.
 #[test]
-fn many_wildcards_stay_fast() {
+fn many_wildcards_need_no_backtracking() {
     let stars = |last: &str| format!("{}{last}", "*a".repeat(511));
     let classes = |last: &str| format!("{}{last}", "*[!b]".repeat(204));
     let depths = |last: &str| format!("{}{last}", "**/*a*a*a*a*/".repeat(31));
     let braces = |last: &str| format!("{}{{a,b}}{{a,b}}{{a,b}}{last}", "*a".repeat(120));
-    let started = Instant::now();
     for (a, b, expected) in [
         (stars("b"), stars("c"), false),
         (classes("x"), classes("y"), false),
@@ -183,8 +181,6 @@ fn many_wildcards_stay_fast() {
     ] {
         assert_eq!(pattern(&a).overlaps(&pattern(&b)), expected, "{a} {b}");
     }
-    // Milliseconds when optimised. The bound allows a debug build on a busy machine, but not 2^500 steps.
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
 /// Every sequence of one to `longest` of these items.

@@ -1,6 +1,6 @@
 //! Events: the entries of a realm's event log, and who may see each.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -323,9 +323,6 @@ impl Sight {
 /// A recipient of a message, and the state of the delivery.
 pub type Reached = (AgentId, DeliveryState);
 
-/// How many rendered forms of an event are cached with it.
-pub const RENDER_SLOTS: usize = 8;
-
 /// One entry of the event log. Shared by all subscribers.
 #[derive(Debug)]
 pub struct Event {
@@ -348,8 +345,6 @@ pub struct Event {
     /// For a message that was just sent: its recipients without blind copies, and the states of their deliveries.
     /// `None` for an event that was read from the database.
     pub reached: Option<Box<[Reached]>>,
-    /// Its wire formats, each rendered by the first subscriber that needs it. The engine does not interpret them.
-    pub rendered: [OnceLock<Arc<str>>; RENDER_SLOTS],
 }
 
 impl Event {
@@ -363,14 +358,6 @@ impl Event {
         });
         let turn = self.turn.as_ref().map_or(0, |turn| turn.content.as_str().len());
         512 + message + turn
-    }
-
-    /// The event as text in one of the doors' formats, rendered once for all subscribers.
-    pub fn render(&self, slot: usize, make: impl FnOnce(&Self) -> String) -> Arc<str> {
-        match self.rendered.get(slot) {
-            Some(cell) => cell.get_or_init(|| Arc::from(make(self))).clone(),
-            None => Arc::from(make(self)),
-        }
     }
 
     /// The agent that the event comes from: a message's sender, the agent whose entry changed, else the actor.

@@ -27,7 +27,7 @@ pub use conversation::{
     ContentType, Conversation, ConversationStatus, HistoryAccess, Participant, Permissions, PermissionsPatch,
     Standing, Summary, Thread, Turn, TurnSource, TurnVisibility,
 };
-pub use event::{Event, Fact, RENDER_SLOTS, Reached, Sight};
+pub use event::{Event, Fact, Reached, Sight};
 pub use ids::{
     AgentId, ConversationId, IdError, MessageId, Millis, RealmName, ScopeId, Seq, TaskId, ThreadId, TurnId,
 };

@@ -323,7 +323,6 @@ impl<'a> Write<'a> {
             turn,
             sight,
             reached,
-            rendered: Default::default(),
         });
         Ok(seq)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use self::course::{Course, TakenMessages};
+use self::course::Course;
 use super::{Decide, Decided, Write};
 use crate::error::Refusal;
 use crate::nouns::{
@@ -15,7 +15,7 @@ use crate::nouns::{
 };
 use crate::store::{message_key, one, rows};
 
-/// One step of a run, or several; all or nothing.
+/// One step of a run; all or nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advance {
     /// The instance that it runs for.
@@ -57,10 +57,6 @@ pub struct Advance {
     /// Contributors besides the owner.
     #[serde(default)]
     pub contributors: Vec<String>,
-    /// Further steps of the same run, applied with this one or not at all. A later step may take a message that an earlier one
-    /// sends.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub then: Vec<Advance>,
 }
 
 /// How a run starts.
@@ -140,8 +136,7 @@ impl Advance {
             draft.subject.len() + draft.body.len() + json(&draft.meta) + to
         };
         let messages: usize = self.messages.iter().map(draft).sum();
-        let further: usize = self.then.iter().map(Self::weight).sum();
-        256 + json(&self.note) + json(&self.result) + json(&self.state) + messages + further
+        256 + json(&self.note) + json(&self.result) + json(&self.state) + messages
     }
 
     pub(crate) fn decide<'v>(
@@ -152,10 +147,8 @@ impl Advance {
         Ok(move |to: &mut Write<'_>| match plan {
             Plan::Repeated(advanced) => Ok(*advanced),
             Plan::Advance { run, is_new, taken } => {
-                let mut course = Course::start(to, *run, is_new, self, taken)?;
-                for step in self.all_steps() {
-                    course.take(to, step)?;
-                }
+                let mut course = Course::start(to, *run, is_new, self)?;
+                course.apply(to, self, &taken)?;
                 course.finish(to)
             }
         })
@@ -179,9 +172,8 @@ impl Advance {
                 return Err(Refusal::NoSuchTask { task }.into());
             }
         };
-        self.check_steps(&run)?;
-        let taken = TakenMessages::check(to, self)?;
-        for (peer, _) in self.all_messages().flat_map(|draft| &draft.away) {
+        let taken = self.check_taken(to)?;
+        for (peer, _) in self.messages.iter().flat_map(|draft| &draft.away) {
             let known = one(to.db, "SELECT 1 FROM peers WHERE name = ?1", [peer], |_| Ok(()))?.is_some();
             if !known {
                 return Err(Refusal::NoSuchPeer { peer: peer.to_string() }.into());
@@ -190,36 +182,21 @@ impl Advance {
         Ok(Plan::Advance { run: Box::new(run), is_new, taken })
     }
 
-    /// This step and those that go with it.
-    fn all_steps(&self) -> impl Iterator<Item = &Self> {
-        std::iter::once(self).chain(&self.then)
-    }
-
-    fn all_messages(&self) -> impl Iterator<Item = &RunMessage> {
-        self.all_steps().flat_map(|step| &step.messages)
-    }
-
-    /// Refuses further steps that are of another run, open it anew, have steps of their own, or come after its end.
-    fn check_steps(&self, run: &Run) -> Decided<()> {
-        let mut ended = self.phase == Some(RunPhase::Ended);
-        for step in &self.then {
-            let same = step.instance == self.instance && step.name == self.name;
-            if !same || step.open.is_some() || !step.then.is_empty() {
-                let why = "must be plain steps of the same run";
-                return Err(Refusal::BadValue { field: "then", why }.into());
+    /// The seqs of the messages that the step takes, in its order. Refuses messages that are not waiting, or that the step
+    /// takes twice.
+    fn check_taken(&self, to: &Decide<'_>) -> Decided<Vec<Seq>> {
+        for (at, taken) in self.took.iter().enumerate() {
+            if self.took[..at].contains(taken) {
+                return Err(Refusal::NoSuchMessage.into());
             }
-            if ended {
-                return Err(Refusal::TaskEnded { task: run.task.clone() }.into());
-            }
-            ended = step.phase == Some(RunPhase::Ended);
         }
-        Ok(())
+        self.took.iter().map(|taken| waiting(to, taken)).collect()
     }
 
     /// The outcome of the earlier step if one of the messages was sent before.
     fn repeated(&self, to: &Decide<'_>, run: Option<&Run>) -> Decided<Option<Advanced>> {
         let Some(run) = run else { return Ok(None) };
-        for draft in self.all_messages() {
+        for draft in &self.messages {
             let Some(key) = &draft.key else { continue };
             let Some((_, seq)) = message_key(to.db, &draft.from, key)? else { continue };
             let Some(message) = rows::message_at(to.db, seq)? else { continue };
@@ -266,7 +243,8 @@ enum Plan {
     Advance {
         run: Box<Run>,
         is_new: bool,
-        taken: TakenMessages,
+        /// The seqs of the messages that it takes.
+        taken: Vec<Seq>,
     },
 }
 

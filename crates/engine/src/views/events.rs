@@ -251,7 +251,6 @@ fn stored_event(db: Db<'_>, row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
         // Visibility of past events is decided by the current state, so the database is queried each time.
         sight: Sight::Ask,
         reached: None,
-        rendered: Default::default(),
     };
     Ok(StoredEvent { event: Arc::new(event), bytes })
 }

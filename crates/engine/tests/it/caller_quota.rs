@@ -25,11 +25,11 @@ async fn flood_from_one_caller_is_limited_to_its_quota() {
         })
         .collect();
     realm.queued(5).await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(realm.engine.queue_depth(), 5, "the rest waits outside the queue");
     let engine = realm.engine.with_caller_quota(CallerQuota::new(&limits));
     let other = tokio::spawn(async move { engine.submit(&member("ann"), message("bob", "other")).await });
+    // Tasks run in the order in which they were spawned, so all of the flood has tried by now.
     realm.queued(6).await;
+    assert_eq!(realm.engine.queue_depth(), 6, "the rest of the flood waits outside the queue");
     realm.go_on();
     held.await.unwrap().expect("an announcement");
     let other = other.await.unwrap().expect("a receipt");
@@ -94,15 +94,17 @@ async fn caller_waiting_too_long_for_its_quota_gets_busy() {
 async fn reads_leave_a_reader_for_other_callers() {
     let realm = Realm::with(Limits { readers: 2, ..Limits::default() });
     let engine = realm.engine.with_caller_quota(CallerQuota::new(realm.engine.limits()));
+    let (begin, mut begun) = tokio::sync::mpsc::unbounded_channel();
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);
     let wait = std::sync::Arc::new(wait);
     let busy: Vec<_> = (0..10)
         .map(|_| {
-            let (engine, wait) = (engine.clone(), wait.clone());
+            let (engine, wait, begin) = (engine.clone(), wait.clone(), begin.clone());
             tokio::spawn(async move {
                 engine
                     .read(move |view| {
+                        begin.send(()).expect("the test listens");
                         // Ends when the test drops the sender.
                         let _ = wait.lock().expect("a lock").recv();
                         view.head()
@@ -111,7 +113,7 @@ async fn reads_leave_a_reader_for_other_callers() {
             })
         })
         .collect();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    begun.recv().await.expect("a read");
     let other = tokio::time::timeout(Duration::from_secs(5), realm.engine.read(|view| view.head())).await;
     other.expect("a reader is left").expect("a head");
     drop(go);

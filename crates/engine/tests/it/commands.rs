@@ -312,29 +312,6 @@ impl Commands {
     }
 
     fn advance(&mut self) -> Advance {
-        let mut first = self.one_step();
-        // Sometimes two steps at once, where the second takes what the first sends.
-        if self.rng.once_in(3) {
-            let mut second = Advance {
-                instance: first.instance.clone(),
-                name: first.name.clone(),
-                open: None,
-                messages: Vec::new(),
-                took: Vec::new(),
-                ..self.one_step()
-            };
-            let sent =
-                first.messages.iter().find_map(|message| Some((message.to.first()?.clone(), message.id)));
-            if let Some((agent, message)) = sent {
-                let list = if self.rng.once_in(4) { &mut second.gave_up } else { &mut second.took };
-                list.push(Taken { agent, message });
-            }
-            first.then.push(second);
-        }
-        first
-    }
-
-    fn one_step(&mut self) -> Advance {
         let messages = (0..self.rng.below(3)).map(|n| RunMessage {
             id: MessageId(Uuid::from_u128((u128::from(self.made) << 8) + n as u128 + 1)),
             from: self.agent(),
@@ -371,7 +348,6 @@ impl Commands {
             result: self.rng.once_in(4).then(|| self.json()),
             state: self.rng.once_in(2).then(|| self.json()),
             contributors: self.rng.once_in(4).then(|| self.words()).into_iter().collect(),
-            then: Vec::new(),
         }
     }
 

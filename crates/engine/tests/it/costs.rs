@@ -98,7 +98,8 @@ async fn quota_of_a_disconnected_caller_is_held_until_its_reads_end() {
     let quota = CallerQuota::new(realm.engine.limits());
     let release = Arc::new(AtomicBool::new(false));
     let (begin, begun) = mpsc::channel();
-    for _ in 0..10 {
+    let allowed = realm.engine.limits().share_readers;
+    for n in 0..10 {
         let (engine, release) = (realm.engine.with_caller_quota(quota.clone()), release.clone());
         let begin = begin.clone();
         let caller = tokio::spawn(async move {
@@ -112,14 +113,18 @@ async fn quota_of_a_disconnected_caller_is_held_until_its_reads_end() {
             };
             engine.read(blocked).await
         });
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        // The caller starts its read, or waits for its quota.
+        tokio::task::yield_now().await;
+        if n < allowed {
+            begun.recv_timeout(Duration::from_secs(10)).expect("a read begins");
+        }
         caller.abort();
     }
     for _ in 0..20 {
         let other = tokio::time::timeout(Duration::from_secs(10), realm.engine.read(|view| view.head()));
         other.await.expect("a reader is left").expect("a head");
     }
-    assert_eq!(begun.try_iter().count(), realm.engine.limits().share_readers, "concurrent reads");
+    assert_eq!(begun.try_iter().count(), 0, "no more than {allowed} concurrent reads");
     release.store(true, Ordering::Release);
 }
 

@@ -54,7 +54,6 @@ fn step(name: &str) -> Advance {
         result: None,
         state: None,
         contributors: Vec::new(),
-        then: Vec::new(),
     }
 }
 
@@ -274,82 +273,47 @@ fn complete_run() -> Vec<Advance> {
     ]
 }
 
-fn together(mut steps: Vec<Advance>) -> Advance {
-    let then = steps.split_off(1);
-    Advance { then, ..steps.remove(0) }
-}
-
-/// The event log: kind and actor of each event.
-fn kinds_and_actors(realm: &Realm) -> Vec<(&'static str, String)> {
-    let replay = realm.see(|view| view.events(&admin(), 0, &Filter::everything(), 1_000));
-    replay.events.iter().map(|event| (event.fact.kind(), event.actor.to_string())).collect()
-}
-
 #[tokio::test]
-async fn combined_steps_have_the_same_result_as_single_steps() {
-    let mut left = Vec::new();
-    for apart in [true, false] {
-        let realm = Realm::new();
-        realm.agents(["insider", "hand", "helper"]).await;
-        let steps = complete_run();
-        let commands = if apart { steps } else { vec![together(steps)] };
-        for command in commands {
-            realm.ask(&admin(), command).await;
-        }
-        let record = realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99));
-        let messages: Vec<_> = record
-            .messages
-            .iter()
-            .map(|row| (row.message.id, row.message.body.as_str().to_owned(), row.deliveries.clone()))
-            .collect();
-        let notes: Vec<_> = record.notes.iter().map(|note| (note.n, note.note.as_str().to_owned())).collect();
-        let (run, task) = realm.see(|view| view.run(&admin(), "user:insider", "r")).expect("a run");
-        assert_eq!((task.status, task.ended_at.is_some()), (TaskStatus::Completed, true));
-        assert_eq!(task.result.as_ref().map(|json| json.as_str()), Some("\"done\""));
-        let conversation = realm.see(|view| view.conversation(&admin(), &conversation_id("r")));
-        let counts = (conversation.participant_count, conversation.turn_count);
-        left.push((
-            messages,
-            notes,
-            (run.phase, run.steps, run.notes, run.state),
-            counts,
-            kinds_and_actors(&realm),
-            ["insider", "hand", "helper"].map(|name| realm.inbox(name).len()),
-        ));
-    }
-    let (apart, at_once) = (left.remove(0), left.remove(0));
-    assert_eq!(apart, at_once);
-    assert_eq!(at_once.3, (3, 4));
-    let (end, by) = at_once.4.last().expect("an event log");
-    assert_eq!((*end, by.as_str()), ("task.completed", "helper"));
-}
-
-#[tokio::test]
-async fn combined_steps_are_atomic() {
+async fn steps_of_several_agents_add_up_to_a_complete_run() {
     let realm = Realm::new();
     realm.agents(["insider", "hand", "helper"]).await;
-    let bad = [
-        Advance { name: "other".into(), ..step("r") },
-        Advance { instance: "user:other".into(), ..step("r") },
-        opening("r"),
-        Advance { then: vec![step("r")], ..step("r") },
-        Advance { took: taken("helper", 1), ..step("r") },
-        Advance { took: [taken("hand", 1), taken("hand", 1)].concat(), ..step("r") },
-    ];
-    for further in bad {
-        let mut steps = complete_run();
-        steps.truncate(1);
-        steps.push(further);
-        realm.refused(&admin(), together(steps)).await;
+    for step in complete_run() {
+        realm.ask(&admin(), step).await;
     }
-    let mut steps = complete_run();
-    steps.push(step("r"));
-    assert_eq!(
-        realm.refused(&admin(), together(steps)).await,
-        Refusal::TaskEnded { task: conversation_id("r") }
-    );
-    assert!(realm.see(|view| view.run(&admin(), "user:insider", "r")).is_none(), "they leave nothing behind");
-    realm.ask(&admin(), together(complete_run())).await;
+    let record = realm.see(|view| view.run_record(&admin(), &conversation_id("r"), 0, 99));
+    let states: Vec<_> = record
+        .messages
+        .iter()
+        .map(|row| row.deliveries.iter().map(|(_, state, kept)| (*state, *kept)).collect::<Vec<_>>())
+        .collect();
+    let expected = [
+        vec![(DeliveryState::Read, true)],
+        vec![(DeliveryState::Read, false)],
+        vec![(DeliveryState::Failed, true)],
+        vec![],
+    ];
+    assert_eq!(states, expected, "handled, handled and forgotten, given up, and the end");
+    assert_eq!(record.notes.iter().map(|note| note.n).collect::<Vec<_>>(), [1, 2]);
+    let (run, task) = realm.see(|view| view.run(&admin(), "user:insider", "r")).expect("a run");
+    assert_eq!((run.phase, run.steps, run.notes), (RunPhase::Ended, 2, 2));
+    assert_eq!((task.status, task.ended_at.is_some()), (TaskStatus::Completed, true));
+    assert_eq!(task.result.as_ref().map(|json| json.as_str()), Some("\"done\""));
+    let conversation = realm.see(|view| view.conversation(&admin(), &conversation_id("r")));
+    assert_eq!((conversation.participant_count, conversation.turn_count), (3, 4));
+    let replay = realm.see(|view| view.events(&admin(), 0, &Filter::everything(), 1_000));
+    let end = replay.events.last().expect("an event log");
+    assert_eq!((end.fact.kind(), end.actor.as_str()), ("task.completed", "helper"));
+}
+
+#[tokio::test]
+async fn message_cannot_be_taken_twice_in_one_step() {
+    let realm = Realm::new();
+    realm.agents(["insider", "hand"]).await;
+    let message = run_message(1, "insider", "hand", "x");
+    realm.ask(&admin(), Advance { messages: vec![message], ..opening("r") }).await;
+    let twice = Advance { took: [taken("hand", 1), taken("hand", 1)].concat(), ..step("r") };
+    assert_eq!(realm.refused(&admin(), twice).await, Refusal::NoSuchMessage);
+    realm.ask(&admin(), Advance { took: taken("hand", 1), ..step("r") }).await;
 }
 
 #[tokio::test]

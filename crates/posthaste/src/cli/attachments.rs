@@ -1,30 +1,30 @@
-//! Files that go with a message or come with one.
+//! Attachments: read for a message that is sent, saved from one that was received.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use posthaste_wire::control::{AttachmentParams, AttachmentResult, FileData, Message};
 
-use super::desk::Desk;
 use super::exit::{Exit, Failure};
-use super::human::show_bytes;
-use super::output::{printable, text_of};
-use crate::attachments::{MOST_FILES, MOST_IN_REQUEST, is_hash, is_plain};
-use crate::backup::private_file;
-use crate::safe_open;
+use super::output::printable;
+use super::realm_access::RealmAccess;
+use posthaste_host::attachments::{MAX_FILES, MAX_REQUEST_BYTES, is_hash, is_plain};
+use posthaste_host::backup::private_file;
+use posthaste_host::safe_open;
+use posthaste_host::units::show_bytes;
 
-/// Names that are tried for a file before it is given up.
-const MOST_NAMES: u32 = 1_000;
+/// Names that are tried for a file before saving it fails.
+const MAX_NAMES: u32 = 1_000;
 
 /// The files that were named, as `x-posthaste/send` takes them.
-pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<Value>, Failure> {
+pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<FileData>, Failure> {
     let usage = |text: String| Failure::new(Exit::Usage, text);
-    if paths.len() > MOST_FILES {
-        return Err(usage(format!("a message carries {MOST_FILES} files at most")));
+    if paths.len() > MAX_FILES {
+        return Err(usage(format!("a message carries {MAX_FILES} files at most")));
     }
-    let mut left = MOST_IN_REQUEST;
+    let mut left = MAX_REQUEST_BYTES;
     let mut files = Vec::new();
     for path in paths {
         let name = path.file_name().and_then(|name| name.to_str()).filter(|name| is_plain(name));
@@ -35,49 +35,44 @@ pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<Value>, Failure> {
             safe_open::OpenError::TooLarge(_) => usage(format!(
                 "{}: the files of a message may take {} together",
                 path.display(),
-                show_bytes(MOST_IN_REQUEST)
+                show_bytes(MAX_REQUEST_BYTES)
             )),
             other => usage(format!("{}: {other}", path.display())),
         })?;
         left -= bytes.len() as u64;
-        files.push(json!({ "name": name, "data": STANDARD.encode(bytes) }));
+        let data = Some(STANDARD.encode(bytes));
+        files.push(FileData { name: name.to_owned(), data, media_type: None });
     }
     Ok(files)
 }
 
 /// One line for each file of a message.
-pub(super) fn lines(letter: &Value) -> Vec<String> {
-    let files = letter["attachments"].as_array().into_iter().flatten();
-    let line = |file: &Value| {
-        let size = show_bytes(file["size"].as_u64().unwrap_or_default());
-        format!(
-            "{} ({size}, {})",
-            printable(&text_of(&file["name"])),
-            printable(&text_of(&file["media_type"]))
-        )
-    };
-    files.map(line).collect()
+pub(super) fn lines(message: &Message) -> Vec<String> {
+    let files = message.attachments.iter();
+    let line = files.map(|file| {
+        let size = show_bytes(file.size);
+        format!("{} ({size}, {})", printable(&file.name), printable(&file.media_type))
+    });
+    line.collect()
 }
 
 /// Fetches the files of a message into a directory. Nothing there is overwritten: a name that is taken gets a number.
 pub(super) async fn save(
-    desk: &Desk,
+    realm: &RealmAccess,
     agent: Option<&str>,
-    letter: &Value,
+    message: &Message,
     folder: &Path,
 ) -> Result<Vec<PathBuf>, Failure> {
+    let not_usable = |what: &str| Failure::new(Exit::Failed, format!("the server sent {what}"));
+    let id = message.id.parse().map_err(|_| not_usable("a message whose id is not a UUID"))?;
     let mut saved = Vec::new();
-    for file in letter["attachments"].as_array().into_iter().flatten() {
-        let hash = text_of(&file["sha256"]);
-        if !is_hash(&hash) {
-            continue;
-        }
-        let params = json!({ "agent": agent, "message": letter["id"], "sha256": hash });
-        let found = desk.call("attachment", params).await?;
-        let bytes = STANDARD
-            .decode(text_of(&found["data"]))
-            .map_err(|_| Failure::new(Exit::Failed, "the server sent an attachment that is not base64"))?;
-        saved.push(put(folder, &text_of(&found["name"]), &bytes)?);
+    for file in message.attachments.iter().filter(|file| is_hash(&file.sha256)) {
+        let params =
+            AttachmentParams { agent: agent.map(str::to_owned), message: id, sha256: file.sha256.clone() };
+        let found: AttachmentResult = realm.call("attachment", params).await?;
+        let bytes =
+            STANDARD.decode(&found.data).map_err(|_| not_usable("an attachment that is not base64"))?;
+        saved.push(put(folder, &found.name, &bytes)?);
     }
     Ok(saved)
 }
@@ -90,7 +85,7 @@ fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
         Some((stem, end)) if !stem.is_empty() => (stem, format!(".{end}")),
         _ => (name.as_str(), String::new()),
     };
-    for number in 1..=MOST_NAMES {
+    for number in 1..=MAX_NAMES {
         let tried = match number {
             1 => folder.join(&name),
             _ => folder.join(format!("{stem}-{number}{end}")),
@@ -107,7 +102,7 @@ fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
     Err(Failure::new(Exit::Failed, format!("{}: too many files are called {name}", folder.display())))
 }
 
-/// A sender's name for a file as one that can do no harm here: plain, not hidden, no option of a command.
+/// A sender's name for a file made safe: a plain name that is not hidden and is no option of a command.
 fn safe_name(name: &str) -> String {
     let plain = |c: char| if c.is_control() || "/\\:*?\"<>|".contains(c) { '_' } else { c };
     let name: String = name.chars().map(plain).collect();

@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use posthaste_engine::nouns::RealmName;
 use posthaste_engine::{database_path, list_realms};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::args::{BackupArgs, GlobalArgs, OfficeArgs};
 use super::exit::{Exit, Failure};
-use super::human::show_bytes;
-use super::in_place::{refuse_to_replace, settle};
 use super::output::Output;
+use super::replace_file::{refuse_to_replace, settle};
 use super::target::Target;
 use super::{interruptible, runtime};
-use crate::backup::{self, BackupError, Manifest, Plan, Watch};
 use crate::config::Config;
+use posthaste_host::backup::{self, BackupError, Manifest, Plan, RealmPart, Watch};
+use posthaste_host::units::show_bytes;
 
 /// Writes a backup beside its place, checks it, and puts it there. The server may be running.
 pub(super) fn back_up(global: &GlobalArgs, args: &BackupArgs, output: &Output) -> Result<(), Failure> {
-    let config = Config::load(global, &args.desk.office(), &|name| std::env::var_os(name))?;
+    let config = Config::load(global, &args.realm.office(), &|name| std::env::var_os(name))?;
     let target = Target::of(global)?;
     refuse_to_replace(&args.file, args.force)?;
     let scratch = Scratch::beside(&args.file)?;
@@ -159,7 +159,7 @@ fn fetch(
     let client = server.client()?;
     let realm = target.realm(config).map(|realm| format!("/r/{realm}")).unwrap_or_default();
     let all = if args.all { "?all=true" } else { "" };
-    let path = format!("{realm}{}{all}", crate::doors::control::BACKUP_PATH);
+    let path = format!("{realm}{}{all}", posthaste_wire::control::BACKUP_PATH);
     let bar = Bar::new(output);
     runtime()?.block_on(async {
         let mut file = backup::private_file(&scratch.file())?;
@@ -186,14 +186,28 @@ fn fetch(
     Ok(backup::check(&file, Watch { stop: &quiet, step: &|_, _, _| {} })?)
 }
 
+/// A backup that was written, as `--json` prints it.
+#[derive(Serialize)]
+struct Written<'a> {
+    file: &'a Path,
+    /// The first realm: from the time when a backup held one.
+    realm: Option<&'a RealmName>,
+    realms: &'a [RealmPart],
+    keys: Vec<&'a str>,
+    bytes: u64,
+    left_out: &'a LeftOut,
+}
+
 /// What the data directory has and the backup does not.
-#[derive(Default)]
+#[derive(Default, Serialize)]
 struct LeftOut {
     realms: Vec<RealmName>,
-    /// The realm that keeps the list of projects, if it is not in the backup.
-    projects: Option<RealmName>,
     keys: usize,
-    /// A server on the other side of a network has sent it, without its keys.
+    /// The realm that keeps the list of projects, if it is not in the backup.
+    #[serde(skip)]
+    projects: Option<RealmName>,
+    /// Whether a server sent the backup over the network, which is without its keys.
+    #[serde(skip)]
     unsent_keys: bool,
 }
 
@@ -208,10 +222,6 @@ impl LeftOut {
         let projects = others.contains(&default).then_some(default);
         let keys = if args.with_keys { 0 } else { backup::key_files(data).len() };
         Self { realms: others, projects, keys, unsent_keys: false }
-    }
-
-    fn json(&self) -> Value {
-        json!({ "realms": self.realms, "keys": self.keys })
     }
 
     fn tell(&self) {
@@ -246,15 +256,14 @@ impl LeftOut {
 fn tell(args: &BackupArgs, manifest: &Manifest, left_out: &LeftOut, output: &Output) -> Result<(), Failure> {
     let bytes = std::fs::metadata(&args.file)?.len();
     if output.is_json() {
-        return output.json(&json!({
-            "file": args.file,
-            // Before backups held several, there was this member.
-            "realm": manifest.realms.first().map(|realm| &realm.name),
-            "realms": manifest.realms,
-            "keys": manifest.keys.iter().map(|key| &key.path).collect::<Vec<_>>(),
-            "bytes": bytes,
-            "left_out": left_out.json(),
-        }));
+        return output.json(&Written {
+            file: &args.file,
+            realm: manifest.realms.first().map(|realm| &realm.name),
+            realms: &manifest.realms,
+            keys: manifest.keys.iter().map(|key| key.path.as_str()).collect(),
+            bytes,
+            left_out,
+        });
     }
     left_out.tell();
     let missing: u64 = manifest.realms.iter().map(|realm| realm.attachments.missing).sum();

@@ -4,18 +4,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posthaste_engine::nouns::RealmName;
-use serde_json::{Value, json};
+use posthaste_wire::rpc::{self, RequestId};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::exit::{Exit, Failure, Refused};
-use crate::caller::NO_SUCH_REALM;
-use crate::doors::control;
 use crate::serve::Whereabouts;
+use posthaste_host::caller::NO_SUCH_REALM;
+use posthaste_wire::control::{self, HttpError, RealmOpenParams, RealmOpenResult};
 
 /// How long a server may take to accept a connection, and to answer.
 const CONNECT: Duration = Duration::from_secs(3);
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// A running server, and the token it is shown. Which server and which token is for `target` to say.
+/// A running server, and the token that it is shown. `target` chooses both.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     http: reqwest::Client,
@@ -55,8 +58,8 @@ impl Client {
         Self { token, ..self }
     }
 
-    /// What the server answers to a plain question.
-    pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
+    /// The JSON that the server answers to a GET request, with whatever status.
+    pub(super) async fn get<R: DeserializeOwned>(&self, path: &str) -> Result<R, Failure> {
         let request = self.http.get(format!("{}{path}", self.url));
         let (_, text) = self.send(request).await?;
         serde_json::from_str(&text).map_err(|_| self.is_no_posthaste())
@@ -68,7 +71,7 @@ impl Client {
         Failure::new(Exit::Unreachable, text)
     }
 
-    /// Takes a long answer piece by piece.
+    /// Passes a long answer on in pieces.
     pub(super) async fn download(
         &self,
         path: &str,
@@ -87,8 +90,8 @@ impl Client {
                 _ => Exit::Denied,
             };
             let text = response.text().await.unwrap_or_default();
-            let said: Value = serde_json::from_str(&text).unwrap_or_default();
-            let why = said["error"]["message"].as_str().unwrap_or(text.trim());
+            let said = serde_json::from_str::<HttpError>(&text).map(|said| said.error.message);
+            let why = said.as_deref().unwrap_or(text.trim());
             return Err(Failure::new(exit, format!("the server refused: {why}")));
         }
         while let Some(piece) = response.chunk().await.map_err(unreachable)? {
@@ -97,18 +100,19 @@ impl Client {
         Ok(())
     }
 
-    /// Makes sure that a realm is there; the office's default realm is where that is asked.
+    /// Creates a realm if it does not exist. The call goes to the server's default realm.
     pub(super) async fn open_realm(&self, realm: &RealmName) -> Result<(), Failure> {
-        self.call_at("", "realm.open", json!({ "name": realm })).await.map(drop)
+        let params = RealmOpenParams { name: realm.to_string() };
+        self.call_at::<RealmOpenResult>("", "realm.open", params).await.map(drop)
     }
 
-    /// Calls one of the office's own methods.
-    pub(super) async fn call(
+    /// Calls one of the server's own methods.
+    pub(super) async fn call<R: DeserializeOwned>(
         &self,
         realm: Option<&RealmName>,
         method: &str,
-        params: Value,
-    ) -> Result<Value, Failure> {
+        params: impl Serialize,
+    ) -> Result<R, Failure> {
         let base = realm.map(|realm| format!("/r/{realm}")).unwrap_or_default();
         let answer = self.call_at(&base, method, params).await;
         // The server does not tell strangers which realms it has, so it does not say which one is missing.
@@ -120,30 +124,45 @@ impl Client {
         })
     }
 
-    async fn call_at(&self, base: &str, method: &str, params: Value) -> Result<Value, Failure> {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": format!("{}{method}", control::PREFIX), "params": params });
-        let request = self.http.post(format!("{}{base}{}", self.url, control::PATH)).body(body.to_string());
+    async fn call_at<R: DeserializeOwned>(
+        &self,
+        base: &str,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<R, Failure> {
+        let method = format!("{}{method}", control::PREFIX);
+        let body = rpc::write_request(&RequestId::from(1), &method, Some(&to_raw_value(&params)?));
+        let request = self.http.post(format!("{}{base}{}", self.url, control::PATH)).body(body);
         let (status, text) = self.send(request).await?;
-        let mut answer: Value = serde_json::from_str(&text).map_err(|_| self.is_no_posthaste())?;
-        if answer.get("error").is_none() && answer.get("result").is_none() {
-            return Err(self.is_no_posthaste());
-        }
-        if let Some(error) = answer.get("error") {
-            let message = error["message"].as_str().unwrap_or("the server refused");
-            if status == reqwest::StatusCode::OK {
-                return Err(Refused::failure(message, error.get("data")));
+        let answer: Answer = serde_json::from_str(&text).map_err(|_| self.is_no_posthaste())?;
+        match answer {
+            Answer { error: Some(error), .. } if status == reqwest::StatusCode::OK => {
+                Err(Refused::by(error.message, error.data.as_deref()))
             }
-            let exit = match status {
-                reqwest::StatusCode::NOT_FOUND => Exit::NotFound,
-                reqwest::StatusCode::UNAUTHORIZED | reqwest::StatusCode::FORBIDDEN => Exit::Denied,
-                _ => Exit::Failed,
-            };
-            if error["code"] == NO_SUCH_REALM {
-                return Err(Failure { exit, error: NoSuchRealm(message.to_owned()).into() });
+            Answer { error: Some(error), .. } => {
+                let exit = match status {
+                    reqwest::StatusCode::NOT_FOUND => Exit::NotFound,
+                    reqwest::StatusCode::UNAUTHORIZED | reqwest::StatusCode::FORBIDDEN => Exit::Denied,
+                    _ => Exit::Failed,
+                };
+                match error.code {
+                    ErrorCode::Word(word) if word == NO_SUCH_REALM => {
+                        Err(Failure { exit, error: NoSuchRealm(error.message).into() })
+                    }
+                    _ => Err(Failure::new(exit, error.message)),
+                }
             }
-            return Err(Failure::new(exit, message));
+            Answer { result: Some(result), .. } => {
+                serde_json::from_str(result.get()).map_err(|error| self.is_another_version(&error))
+            }
+            Answer { result: None, error: None } => Err(self.is_no_posthaste()),
         }
-        Ok(answer["result"].take())
+    }
+
+    /// The failure for a result whose members are not those that this program knows.
+    fn is_another_version(&self, error: &serde_json::Error) -> Failure {
+        let text = format!("the server at {} is of another version: {error}", self.url);
+        Failure::new(Exit::Failed, text)
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<(reqwest::StatusCode, String), Failure> {
@@ -156,6 +175,28 @@ impl Client {
         let status = response.status();
         Ok((status, response.text().await.map_err(unreachable)?))
     }
+}
+
+/// The answer to a call.
+#[derive(Deserialize)]
+struct Answer {
+    result: Option<Box<RawValue>>,
+    error: Option<AnswerError>,
+}
+
+/// The error of a method, whose code is a number; or of the path, whose code is a word.
+#[derive(Deserialize)]
+struct AnswerError {
+    code: ErrorCode,
+    message: String,
+    data: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ErrorCode {
+    Number(#[expect(dead_code, reason = "only words are compared")] i64),
+    Word(String),
 }
 
 /// The server has no realm of the name in the request's path.

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
-use serde_json::json;
+use serde::Serialize;
 
 use super::args::Args;
 use super::exit::{Exit, Failure};
-use super::output::Output;
+use super::output::{Output, Page};
 
 /// The script that teaches `shell` our commands.
 pub(super) fn completions(shell: Shell) -> Vec<u8> {
@@ -54,15 +54,21 @@ pub(super) fn write_pages(dir: &Path, output: &Output) -> Result<(), Failure> {
     }
     files.sort();
     if output.is_json() {
-        return output.json(&json!({ "files": files, "next": null }));
+        return output.json(&Page::only("files", &files));
     }
     Ok(output.line(&format!("{} pages in {}", files.len(), dir.display()))?)
+}
+
+/// The version, as `--json` prints it.
+#[derive(Serialize)]
+struct Version {
+    version: &'static str,
 }
 
 pub(super) fn version(output: &Output) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
     match output.is_json() {
-        true => output.json(&json!({ "version": version })),
+        true => output.json(&Version { version }),
         false => Ok(output.line(&format!("posthaste {version}"))?),
     }
 }

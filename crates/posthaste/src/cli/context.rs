@@ -1,21 +1,22 @@
-//! `posthaste context`: servers by name, and which one is meant.
+//! `posthaste context`: servers by name, and which one commands use.
 
 use std::io::{IsTerminal, Read};
 
 use posthaste_engine::nouns::RealmName;
-use serde_json::{Value, json};
+use serde::Serialize;
+use std::path::PathBuf;
 
+use super::args::read_token;
 use super::args::{ContextAddArgs, ContextCommand, GlobalArgs, OfficeArgs};
 use super::exit::{Exit, Failure};
-use super::mail_args::read_token;
-use super::output::{Output, Style, Table};
+use super::output::{Output, Style, Table, text_of};
 use super::target::contexts::{Context, Contexts, hint};
 use super::target::{Target, checked};
 use crate::config::Config;
 use crate::serve::Whereabouts;
 
 /// The longest token that is read from standard input.
-const MOST_TOKEN: u64 = 64 << 10;
+const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
 pub(super) fn run(global: &GlobalArgs, command: &ContextCommand, output: &Output) -> Result<(), Failure> {
     match command {
@@ -31,7 +32,7 @@ pub(super) fn run(global: &GlobalArgs, command: &ContextCommand, output: &Output
 fn add(global: &GlobalArgs, given: &ContextAddArgs, output: &Output) -> Result<(), Failure> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if given.name.is_empty() || given.name.len() > 64 || !given.name.chars().all(is_plain) {
-        let text = format!("{:?} is not a name for a context: use letters, digits, - _ and .", given.name);
+        let text = format!("{:?} is not a name for a context: use a-z, A-Z, 0-9, - _ and .", given.name);
         return Err(Failure::new(Exit::Usage, text));
     }
     let url = checked(&given.address)?;
@@ -47,7 +48,7 @@ fn add(global: &GlobalArgs, given: &ContextAddArgs, output: &Output) -> Result<(
     contexts.contexts.insert(given.name.clone(), Context { url: url.clone(), token, realm });
     let file = contexts.save()?;
     if output.is_json() {
-        return output.json(&json!({ "name": given.name, "url": url, "token": has_token, "file": file }));
+        return output.json(&Added { name: &given.name, url: &url, token: has_token, file });
     }
     output.line(&format!("{} is {url}; kept in {}", given.name, file.display()))?;
     if !has_token {
@@ -56,7 +57,7 @@ fn add(global: &GlobalArgs, given: &ContextAddArgs, output: &Output) -> Result<(
     Ok(())
 }
 
-/// The token of the flags, else what stands on standard input, unless that is a terminal.
+/// The token of the flags, else of standard input, unless that is a terminal.
 fn token(global: &GlobalArgs) -> Result<Option<String>, Failure> {
     if let Some(token) = &global.token {
         return Ok(Some(token.trim().to_owned()));
@@ -69,7 +70,7 @@ fn token(global: &GlobalArgs) -> Result<Option<String>, Failure> {
         return Ok(None);
     }
     let mut text = String::new();
-    input.lock().take(MOST_TOKEN).read_to_string(&mut text)?;
+    input.lock().take(MAX_TOKEN_BYTES).read_to_string(&mut text)?;
     let token = text.trim();
     if token.contains(char::is_whitespace) {
         return Err(Failure::new(
@@ -84,8 +85,8 @@ fn list(output: &Output) -> Result<(), Failure> {
     let contexts = Contexts::load()?;
     let current = contexts.current.as_deref();
     if output.is_json() {
-        let rows: Vec<Value> =
-            contexts.contexts.iter().map(|(name, context)| as_json(name, context, current)).collect();
+        let rows: Vec<Row<'_>> =
+            contexts.contexts.iter().map(|(name, context)| Row::new(name, context, current)).collect();
         return output.json(&rows);
     }
     let mut table = Table::new(["", "NAME", "URL", "REALM", "TOKEN"]);
@@ -94,17 +95,56 @@ fn list(output: &Output) -> Result<(), Failure> {
         let realm = context.realm.as_ref().map_or("-".to_owned(), ToString::to_string);
         let token = context.token.as_deref().map_or("-".to_owned(), hint);
         let style = if is_current { Style::Bold } else { Style::Plain };
-        let mark = if is_current { "*" } else { "" };
-        table.row([mark.to_owned(), name.clone(), context.url.clone(), realm, token], style);
+        let star = if is_current { "*" } else { "" };
+        table.row([star.to_owned(), name.clone(), context.url.clone(), realm, token], style);
     }
     Ok(output.table(&table)?)
 }
 
-fn as_json(name: &str, context: &Context, current: Option<&str>) -> Value {
-    json!({
-        "name": name, "url": context.url, "realm": context.realm, "token": context.token.as_deref().map(hint),
-        "current": current == Some(name),
-    })
+/// A context as it is shown.
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    url: &'a str,
+    realm: Option<&'a RealmName>,
+    /// The beginning of the token.
+    token: Option<String>,
+    current: bool,
+}
+
+impl<'a> Row<'a> {
+    fn new(name: &'a str, context: &'a Context, current: Option<&str>) -> Self {
+        Self {
+            name,
+            url: &context.url,
+            realm: context.realm.as_ref(),
+            token: context.token.as_deref().map(hint),
+            current: current == Some(name),
+        }
+    }
+}
+
+/// A context that was added, as `--json` prints it.
+#[derive(Serialize)]
+struct Added<'a> {
+    name: &'a str,
+    url: &'a str,
+    token: bool,
+    file: PathBuf,
+}
+
+/// The context in use, as `--json` prints it.
+#[derive(Serialize)]
+struct Chosen<'a> {
+    current: Option<&'a str>,
+    url: Option<String>,
+}
+
+/// A context that was removed, as `--json` prints it.
+#[derive(Serialize)]
+struct Removed<'a> {
+    removed: &'a str,
+    was_current: bool,
 }
 
 fn choose(name: Option<&str>, output: &Output) -> Result<(), Failure> {
@@ -113,7 +153,7 @@ fn choose(name: Option<&str>, output: &Output) -> Result<(), Failure> {
     contexts.current = name.map(str::to_owned);
     contexts.save()?;
     if output.is_json() {
-        return output.json(&json!({ "current": name, "url": url }));
+        return output.json(&Chosen { current: name, url });
     }
     let server = match (name, url) {
         (Some(name), Some(url)) => format!("{name} ({url})"),
@@ -124,35 +164,74 @@ fn choose(name: Option<&str>, output: &Output) -> Result<(), Failure> {
 
 fn show_one(name: &str, output: &Output) -> Result<(), Failure> {
     let contexts = Contexts::load()?;
-    let value = as_json(name, contexts.get(name)?, contexts.current.as_deref());
+    let row = Row::new(name, contexts.get(name)?, contexts.current.as_deref());
     if output.is_json() {
-        return output.json(&value);
+        return output.json(&row);
     }
-    let mut table = Table::bare();
-    for field in ["name", "url", "realm", "token", "current"] {
-        table.row([field.to_owned(), plain(&value[field])], Style::Plain);
-    }
-    Ok(output.table(&table)?)
+    show_members(
+        [
+            ("name", text_of(row.name)),
+            ("url", text_of(row.url)),
+            ("realm", text_of(row.realm)),
+            ("token", text_of(&row.token)),
+            ("current", text_of(row.current)),
+        ],
+        output,
+    )
 }
 
 fn show(global: &GlobalArgs, output: &Output) -> Result<(), Failure> {
-    let value = meant(global, &OfficeArgs::default())?;
+    let server = chosen_server(global, &OfficeArgs::default())?;
     if output.is_json() {
-        return output.json(&value);
+        return output.json(&server);
     }
+    show_members(
+        [
+            ("url", text_of(&server.url)),
+            ("named", server.named.clone()),
+            ("token", text_of(&server.token)),
+            ("token named", server.token_named.clone()),
+            ("realm", text_of(&server.realm)),
+            ("data", text_of(&server.data)),
+        ],
+        output,
+    )
+}
+
+fn show_members<const N: usize>(members: [(&str, String); N], output: &Output) -> Result<(), Failure> {
     let mut table = Table::bare();
-    for field in ["url", "named", "token", "token_named", "realm", "data"] {
-        table.row([field.replace('_', " "), plain(&value[field])], Style::Plain);
+    for (member, value) in members {
+        table.row([member.to_owned(), value], Style::Plain);
     }
     Ok(output.table(&table)?)
 }
 
-/// Which server commands talk to as things stand, and why. Asks no server.
-pub(super) fn meant(global: &GlobalArgs, office: &OfficeArgs) -> Result<Value, Failure> {
+/// The server that commands use under these flags, and how it was chosen.
+#[derive(Serialize)]
+pub(super) struct ChosenServer {
+    /// Its address; null if commands work on the data directory themselves.
+    pub(super) url: Option<String>,
+    /// Where it was named.
+    pub(super) named: String,
+    /// The beginning of the token.
+    token: Option<String>,
+    token_named: String,
+    realm: Option<RealmName>,
+    data: PathBuf,
+}
+
+impl ChosenServer {
+    /// The address of the server, or the data directory.
+    pub(super) fn address(&self) -> String {
+        self.url.clone().unwrap_or_else(|| text_of(&self.data))
+    }
+}
+
+/// The server that commands use under these flags. Calls no server.
+pub(super) fn chosen_server(global: &GlobalArgs, flags: &OfficeArgs) -> Result<ChosenServer, Failure> {
     let target = Target::of(global)?;
-    let config = Config::load(global, office, &|name| std::env::var_os(name))?;
-    let data = &config.data.value;
-    let running = Whereabouts::live(data).map(|running| running.url);
+    let config = Config::load(global, flags, &|name| std::env::var_os(name))?;
+    let running = Whereabouts::live(&config.data.value).map(|running| running.url);
     let (url, named) = match (&target.url, &running) {
         (Some(url), _) => (Some(url.clone()), target.url_from.describe()),
         (None, Some(url)) => (Some(url.clone()), "by the data directory, whose server is running".to_owned()),
@@ -164,18 +243,8 @@ pub(super) fn meant(global: &GlobalArgs, office: &OfficeArgs) -> Result<Value, F
         _ if is_own => (None, "the admin key of the data directory".to_owned()),
         _ => (None, "none".to_owned()),
     };
-    Ok(json!({
-        "url": url, "named": named, "token": token, "token_named": token_named,
-        "realm": target.realm(&config), "data": data,
-    }))
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+    let realm = target.realm(&config);
+    Ok(ChosenServer { url, named, token, token_named, realm, data: config.data.value })
 }
 
 fn remove(name: &str, output: &Output) -> Result<(), Failure> {
@@ -188,7 +257,7 @@ fn remove(name: &str, output: &Output) -> Result<(), Failure> {
     }
     contexts.save()?;
     if output.is_json() {
-        return output.json(&json!({ "removed": name, "was_current": was_current }));
+        return output.json(&Removed { removed: name, was_current });
     }
     output.line(&format!("{name} is forgotten"))?;
     if was_current {

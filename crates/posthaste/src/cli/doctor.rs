@@ -1,5 +1,4 @@
-//! `posthaste doctor`: looks at everything that can be wrong with a data directory, and changes nothing that it is not
-//! told to.
+//! `posthaste doctor`: checks a data directory. Changes nothing without `--restore` or `--accept-loss`.
 
 use std::fs;
 use std::path::Path;
@@ -7,31 +6,37 @@ use std::path::Path;
 use posthaste_engine::nouns::{Millis, RealmName};
 use posthaste_engine::store::{VERSION, accept_loss, check_integrity, check_position, open_reader};
 use posthaste_engine::{DirectoryLock, Fault, database_path, list_realms, stamp};
-use serde_json::json;
+use serde::Serialize;
 
 use super::args::{DoctorArgs, GlobalArgs};
 use super::exit::{Exit, Failure};
-use super::human::show_bytes;
-use super::output::{Output, Style, Table};
+use super::output::{Output, Style, Table, text_of};
 use crate::config::Config;
-use crate::doors::files::MailDir;
-use crate::keys::AdminKey;
-use crate::observe::health::{LEAST_FREE_BYTES, free_bytes};
+use posthaste_files::MailDir;
+use posthaste_host::keys::AdminKey;
+use posthaste_host::observe::health::{MIN_FREE_BYTES, free_bytes};
+use posthaste_host::units::show_bytes;
 
 /// A clock may be this far behind the last event before it is called wrong.
 const CLOCK_SLACK: Millis = 60_000;
 
 /// Lines of SQLite's check that are shown; a damaged file can have thousands.
-const MOST_PROBLEMS: usize = 10;
+const MAX_PROBLEMS: usize = 10;
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum Verdict {
+    #[serde(rename = "ok")]
     Good,
     Note,
+    #[serde(rename = "problem")]
     Bad,
 }
 
+/// The result of one check, as `--json` prints it.
+#[derive(Serialize)]
 struct Finding {
+    #[serde(rename = "check")]
     what: String,
     verdict: Verdict,
     says: String,
@@ -44,7 +49,7 @@ pub(super) fn run(global: &GlobalArgs, args: &DoctorArgs, output: &Output) -> Re
     let only = args.realm.realm.as_ref().map(|_| config.realm.value.clone());
     match list_realms(data) {
         Ok(mut realms) => {
-            // One whose file is gone is known by the position that was noted beside it.
+            // A realm whose file is missing is known by the position file beside it.
             realms.extend(positions_in(data).into_iter().filter(|name| !database_path(data, name).exists()));
             let chosen: Vec<RealmName> = match only {
                 Some(only) if !realms.contains(&only) => {
@@ -57,7 +62,7 @@ pub(super) fn run(global: &GlobalArgs, args: &DoctorArgs, output: &Output) -> Re
                 None => realms,
             };
             for name in chosen {
-                look_at_books(data, &name, args.accept_loss, output, &mut findings);
+                look_at_database(data, &name, args.accept_loss, output, &mut findings);
             }
         }
         Err(fault) => findings.push(bad("realms", fault)),
@@ -91,14 +96,14 @@ fn look_at_directory(data: &Path) -> Vec<Finding> {
         findings.push(permissions("attachments", &attachments, 0o077, "others can read them"));
     }
     findings.push(look_at_admin_key(data));
-    // The lock is tried and let go at once; a running office is no problem, only worth knowing.
+    // The lock is taken and released at once; a running server is worth a note, and is no problem.
     findings.push(match DirectoryLock::take(data) {
         Ok(_) => good("lock", "free"),
         Err(Fault::Locked { holder, .. }) => note("lock", format!("held by process {holder}")),
         Err(fault) => bad("lock", fault),
     });
     findings.push(match free_bytes(data) {
-        Some(free) if free < LEAST_FREE_BYTES => bad(
+        Some(free) if free < MIN_FREE_BYTES => bad(
             "disk space",
             format!(
                 "only {} free where {} lies; free some space, then restart the server",
@@ -133,14 +138,14 @@ fn restore_advice(data: &Path, realm: &RealmName) -> String {
     )
 }
 
-/// The realms that a position was noted for.
+/// The realms with a position file.
 fn positions_in(data: &Path) -> Vec<RealmName> {
     let Ok(entries) = fs::read_dir(posthaste_engine::realms_in(data)) else { return Vec::new() };
     let stem = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_suffix(".db.pos").map(str::to_owned);
     entries.filter_map(Result::ok).filter_map(stem).filter_map(|name| RealmName::new(name).ok()).collect()
 }
 
-/// Goes on with what is left of a database. The office must be closed.
+/// Accepts what is left of a database. The server must be stopped.
 fn accept_loss_of(data: &Path, what: &str, path: &Path, fault: &Fault) -> Finding {
     let accepted = DirectoryLock::take(data)
         .map_err(|fault| fault.to_string())
@@ -152,47 +157,55 @@ fn accept_loss_of(data: &Path, what: &str, path: &Path, fault: &Fault) -> Findin
     }
 }
 
-fn look_at_books(data: &Path, name: &RealmName, accept: bool, output: &Output, findings: &mut Vec<Finding>) {
+fn look_at_database(
+    data: &Path,
+    name: &RealmName,
+    accept: bool,
+    output: &Output,
+    findings: &mut Vec<Finding>,
+) {
     let path = database_path(data, name);
     let what = |part: &str| format!("{name}: {part}");
     findings.push(permissions(&what("file"), &path, 0o022, "others can change it"));
-    // Of files that are being written only their own office can tell.
+    // Files that are being written can be checked only by the server that writes them.
     let running = matches!(DirectoryLock::take(data), Err(Fault::Locked { .. }));
     findings.push(match (check_position(&path), accept) {
-        _ if running => note(&what("position"), "the running office watches it; ask for its health"),
+        _ if running => {
+            note(&what("position"), "the running server watches it; `posthaste status` shows its health")
+        }
         (Ok(()), _) => good(&what("position"), "everything that is known to have been acknowledged is there"),
         (Err(fault), false) => bad(&what("position"), fault),
         (Err(fault), true) => accept_loss_of(data, &what("position"), &path, &fault),
     });
-    let books = match open_reader(&path) {
-        Ok(books) => books,
+    let database = match open_reader(&path) {
+        Ok(database) => database,
         Err(fault) => {
             let says = format!("{fault}; {}", restore_advice(data, name));
-            return findings.push(bad(&what("books"), says));
+            return findings.push(bad(&what("database"), says));
         }
     };
-    let version = books.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    let version = database.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
     findings.push(match version {
         Ok(version) if version == VERSION => good(&what("version"), version),
         Ok(version) => note(&what("version"), format!("{version}; the next start brings it to {VERSION}")),
         Err(error) => bad(&what("version"), error),
     });
     let bar = output.progress("checking", 0);
-    let integrity = check_integrity(&books);
+    let integrity = check_integrity(&database);
     bar.finish_and_clear();
     findings.push(match integrity {
         Ok(problems) if problems.is_empty() => good(&what("integrity"), "ok"),
         Ok(problems) => {
-            let shown =
-                problems.iter().take(MOST_PROBLEMS).map(String::as_str).collect::<Vec<_>>().join("; ");
+            let shown = problems.iter().take(MAX_PROBLEMS).map(String::as_str).collect::<Vec<_>>().join("; ");
             let shown = shown.replace('\n', " ");
             bad(&what("integrity"), format!("{shown}; {}", restore_advice(data, name)))
         }
         Err(fault) => bad(&what("integrity"), format!("{fault}; {}", restore_advice(data, name))),
     });
-    let last = books.query_row("SELECT coalesce(max(seq), 0), coalesce(max(at), 0) FROM events", [], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, Millis>(1)?))
-    });
+    let last =
+        database.query_row("SELECT coalesce(max(seq), 0), coalesce(max(at), 0) FROM events", [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Millis>(1)?))
+        });
     findings.push(match last {
         Ok((_, at)) if at > stamp::now() + CLOCK_SLACK => bad(
             &what("clock"),
@@ -206,7 +219,7 @@ fn look_at_books(data: &Path, name: &RealmName, accept: bool, output: &Output, f
     });
 }
 
-/// What lies in a mail directory that is no message, and what was never delivered.
+/// Checks a mail directory for files that are no messages, and for messages that were never delivered.
 fn look_at_mail(dir: &Path, restore: bool, findings: &mut Vec<Finding>) {
     if !dir.exists() {
         return findings.push(note("mail directory", format!("{} is not there yet", dir.display())));
@@ -222,7 +235,7 @@ fn look_at_mail(dir: &Path, restore: bool, findings: &mut Vec<Finding>) {
     findings.push(good("mail directory", format!("{}: {} mailboxes", dir.display(), agents.len())));
     for agent in &agents {
         match mail.inbox(agent) {
-            Ok(inbox) => findings.extend(inbox.odd.iter().map(|(file, odd)| {
+            Ok(inbox) => findings.extend(inbox.skipped.iter().map(|(file, odd)| {
                 note(&format!("mailbox {agent}"), format!("{file} is passed over: {odd}"))
             })),
             Err(error) => findings.push(bad(&format!("mailbox {agent}"), error)),
@@ -241,7 +254,7 @@ fn look_at_mail(dir: &Path, restore: bool, findings: &mut Vec<Finding>) {
             }
             true => match mail.restore(&orphan) {
                 Ok(true) => good(&what, format!("restored {about}")),
-                Ok(false) => note(&what, format!("somebody else delivered {about}")),
+                Ok(false) => note(&what, format!("another process delivered {about}")),
                 Err(error) => bad(&what, error),
             },
         });
@@ -275,17 +288,8 @@ fn permissions(what: &str, path: &Path, _: u32, _: &str) -> Finding {
 }
 
 fn show(findings: &[Finding], output: &Output) -> Result<(), Failure> {
-    let word = |verdict| match verdict {
-        Verdict::Good => "ok",
-        Verdict::Note => "note",
-        Verdict::Bad => "problem",
-    };
     if output.is_json() {
-        let list: Vec<_> = findings
-            .iter()
-            .map(|finding| json!({ "check": finding.what, "verdict": word(finding.verdict), "says": finding.says }))
-            .collect();
-        return output.json(&list);
+        return output.json(&findings);
     }
     let mut table = Table::new(["CHECK", "VERDICT", "SAYS"]);
     for finding in findings {
@@ -294,7 +298,7 @@ fn show(findings: &[Finding], output: &Output) -> Result<(), Failure> {
             Verdict::Note => Style::Dim,
             Verdict::Bad => Style::Bad,
         };
-        table.row([finding.what.clone(), word(finding.verdict).to_owned(), finding.says.clone()], style);
+        table.row([finding.what.clone(), text_of(finding.verdict), finding.says.clone()], style);
     }
     Ok(output.table(&table)?)
 }

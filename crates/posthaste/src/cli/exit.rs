@@ -1,10 +1,12 @@
-//! How a command ends: its exit code, and what is said on standard error.
+//! How a command ends: its exit code, and the message on standard error.
 
 use std::process::ExitCode;
 
-use crate::backup::BackupError;
 use crate::config::ConfigError;
-use crate::doors::files::FilesError;
+use posthaste_files::FilesError;
+use posthaste_host::backup::BackupError;
+use posthaste_wire::control::RefusalData;
+use serde_json::value::RawValue;
 
 /// The exit codes, which scripts rely on. The list is also in `posthaste --help`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -15,7 +17,7 @@ pub enum Exit {
     Failed = 1,
     /// Wrong usage or configuration.
     Usage = 2,
-    /// The office cannot be reached.
+    /// The server cannot be reached.
     Unreachable = 3,
     /// The token is missing or wrong, or does not allow this.
     Denied = 4,
@@ -40,8 +42,8 @@ pub struct Failure {
     pub error: anyhow::Error,
 }
 
-/// Standard output is gone. A reader like `head` that has seen enough is no failure of ours, but only
-/// there: a broken pipe on any other stream is one.
+/// Standard output cannot be written. A reader like `head` that closes the pipe is no failure; a broken pipe on any other
+/// stream is one.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to standard output: {0}")]
 pub struct OutputError(#[from] pub std::io::Error);
@@ -51,50 +53,52 @@ pub struct OutputError(#[from] pub std::io::Error);
 #[error("interrupted")]
 struct Interrupted;
 
-/// Something that was done, with a reservation that the exit code reports.
+/// The command did its work, and reports a problem by its exit code.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Warning(String);
 
-/// The office said no, in a word that programs go by.
+/// The server refused a call, for a reason that has a word of its own.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct Refused {
     message: String,
-    word: String,
-    /// The agent that does not exist, where that is the reason.
-    agent: Option<String>,
+    data: RefusalData,
 }
 
 impl Refused {
-    /// A refusal as the office's own methods answer it: a sentence, and a word among the data.
-    pub(super) fn failure(message: &str, data: Option<&serde_json::Value>) -> Failure {
-        let word = data.and_then(|data| data["refusal"].as_str()).unwrap_or_default();
-        let exit = match word {
+    /// The failure for an error of the server's own methods. Without data it is no refusal: the server does not know the
+    /// method, or failed.
+    pub(super) fn by(message: String, data: Option<&RawValue>) -> Failure {
+        let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
+        let data = data.unwrap_or_else(|| RefusalData { refusal: String::new(), agent: None });
+        Self::failure(message, data)
+    }
+
+    /// The failure for a refusal: a message for people, and the data that the exit code follows from.
+    pub(super) fn failure(message: String, data: RefusalData) -> Failure {
+        let exit = match data.refusal.as_str() {
             "not_allowed" | "unauthorized" | "participant_may_not" | "not_a_participant" => Exit::Denied,
             "disk_full" | "disk_nearly_full" => Exit::Full,
-            // Without a word it is no refusal: the server does not know the method, or failed.
             "read_only" | "closing" | "busy" | "internal" | "" => Exit::Failed,
             word if word.starts_with("bad_") => Exit::Usage,
             word if word.starts_with("no_such_") => Exit::NotFound,
             _ => Exit::Refused,
         };
-        let agent = data.and_then(|data| data["agent"].as_str()).map(str::to_owned);
-        let refused = Self { message: message.to_owned(), word: word.to_owned(), agent };
-        Failure { exit, error: refused.into() }
+        Failure { exit, error: Self { message, data }.into() }
     }
 }
 
 impl Failure {
     /// The server's word for why it refused, if it did.
     pub(super) fn refusal(&self) -> Option<&str> {
-        self.error.downcast_ref::<Refused>().map(|refused| refused.word.as_str())
+        self.error.downcast_ref::<Refused>().map(|refused| refused.data.refusal.as_str())
     }
 
     /// The agent that does not exist, if that is why the server refused.
     pub(super) fn missing_agent(&self) -> Option<&str> {
         let refused = self.error.downcast_ref::<Refused>()?;
-        refused.agent.as_deref().filter(|_| refused.word == "no_such_agent")
+        refused.data.agent.as_deref().filter(|_| refused.data.refusal == "no_such_agent")
     }
 
     pub fn new(exit: Exit, message: impl std::fmt::Display) -> Self {
@@ -102,26 +106,26 @@ impl Failure {
     }
 
     /// Ctrl-C, with nothing more to say.
-    pub(super) fn interrupted() -> Self {
+    pub fn interrupted() -> Self {
         Self { exit: Exit::Interrupted, error: Interrupted.into() }
     }
 
-    /// Whether Ctrl-C ended the command and nothing else is worth a message.
-    pub(super) fn is_plain_interrupt(&self) -> bool {
+    /// Whether Ctrl-C ended the command, which needs no message.
+    pub fn is_plain_interrupt(&self) -> bool {
         self.error.is::<Interrupted>()
     }
 
-    /// The command did its work, and found something that its caller should know.
+    /// The command did its work, and found a problem.
     pub(super) fn warning(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, error: Warning(message.into()).into() }
     }
 
-    /// What it is called on standard error.
+    /// The word before the message on standard error.
     pub(super) fn label(&self) -> &'static str {
         if self.error.is::<Warning>() { "warning" } else { "error" }
     }
 
-    /// Whether the reader of our output simply left.
+    /// Whether the reader of standard output closed it.
     pub fn is_broken_pipe(&self) -> bool {
         let output = self.error.chain().find_map(|cause| cause.downcast_ref::<OutputError>());
         output.is_some_and(|OutputError(cause)| cause.kind() == std::io::ErrorKind::BrokenPipe)
@@ -177,6 +181,11 @@ mod tests {
 
     use super::*;
 
+    fn refused(word: &str) -> Failure {
+        let data = RefusalData { refusal: word.to_owned(), agent: None };
+        Refused::failure(String::new(), data)
+    }
+
     // F26: the list in `--help`, which is also in the manual page, has every code.
     #[test]
     fn help_lists_every_exit_code() {
@@ -196,7 +205,7 @@ mod tests {
     // F26: tokens and rights, what does not exist, and rules have codes of their own.
     #[test]
     fn refusals_have_exit_codes_by_their_kind() {
-        let exit = |word: &str| Refused::failure("", Some(&serde_json::json!({ "refusal": word }))).exit;
+        let exit = |word: &str| refused(word).exit;
         for (word, expected) in [
             ("not_allowed", Exit::Denied),
             ("unauthorized", Exit::Denied),
@@ -218,8 +227,7 @@ mod tests {
     #[test]
     fn a_full_disk_has_its_own_code() {
         for word in ["disk_full", "disk_nearly_full"] {
-            let data = serde_json::json!({ "refusal": word });
-            assert_eq!(Refused::failure("full", Some(&data)).exit, Exit::Full, "{word}");
+            assert_eq!(refused(word).exit, Exit::Full, "{word}");
         }
         assert_eq!(Failure::from(io::Error::from(io::ErrorKind::StorageFull)).exit, Exit::Full);
         let error = io::Error::from(io::ErrorKind::StorageFull);
@@ -228,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_output_may_break() {
+    fn only_standard_output_may_break() {
         let pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
         assert!(Failure::from(OutputError(pipe())).is_broken_pipe());
         assert!(!Failure::from(pipe()).is_broken_pipe());

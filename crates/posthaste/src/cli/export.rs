@@ -6,20 +6,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
+use posthaste_engine::nouns::RealmName;
 use posthaste_engine::store::{PortableError, count_rows, open_reader, open_writer, read_rows, write_rows};
 use posthaste_engine::{DirectoryLock, Fault, database_path};
-use serde_json::json;
+use serde::Serialize;
 
 use super::args::GlobalArgs;
-use super::carried_tokens::Carried;
+use super::args::{ExportArgs, ImportArgs};
 use super::exit::{Exit, Failure, OutputError};
-use super::in_place::{beside, make_private, refuse_to_replace, replace, settle, settle_new, tidy_up};
+use super::imported_tokens::ImportedTokens;
 use super::interruptible;
-use super::mail_args::{ExportArgs, ImportArgs};
 use super::output::Output;
+use super::replace_file::{beside, make_private, refuse_to_replace, replace, settle, settle_new, tidy_up};
 use super::target::Target as Meant;
 use crate::config::Config;
-use crate::serve::{held, make_private_directory};
+use crate::serve::held;
+use posthaste_host::safe_open::make_private_directory;
 
 /// Rows between two looks at the progress bar.
 const STRIDE: u64 = 512;
@@ -30,8 +32,23 @@ enum Target {
     File { fresh: PathBuf, place: PathBuf },
 }
 
+/// What `export --json` prints.
+#[derive(Serialize)]
+struct Exported<'a> {
+    file: &'a Path,
+    rows: u64,
+}
+
+/// What `import --json` prints.
+#[derive(Serialize)]
+struct Imported<'a> {
+    realm: &'a RealmName,
+    rows: u64,
+    tokens: ImportedTokens,
+}
+
 pub(super) fn export(global: &GlobalArgs, args: &ExportArgs, output: &Output) -> Result<(), Failure> {
-    let config = Config::load(global, &args.desk.office(), &|name| std::env::var_os(name))?;
+    let config = Config::load(global, &args.realm.office(), &|name| std::env::var_os(name))?;
     let target = match args.file == Path::new("-") {
         true => Target::Screen,
         false => {
@@ -46,14 +63,14 @@ pub(super) fn export(global: &GlobalArgs, args: &ExportArgs, output: &Output) ->
     };
     match (&target, output.is_json()) {
         (Target::Screen, _) => Ok(()),
-        (Target::File { place, .. }, true) => output.json(&json!({ "file": place, "rows": rows })),
+        (Target::File { place, .. }, true) => output.json(&Exported { file: place, rows }),
         (Target::File { place, .. }, false) => {
             Ok(output.line(&format!("{} ({rows} rows)", place.display()))?)
         }
     }
 }
 
-/// Reads the books of the data directory, whether or not an office has them open: reading never waits for writing.
+/// Reads the database of the data directory, whether or not a server has it open: reading never waits for writing.
 fn copy_out(config: &Config, target: &Target, output: &Output) -> Result<u64, Failure> {
     let (data, realm) = (&config.data.value, config.realm.value.to_string());
     let source = database_path(data, &config.realm.value);
@@ -61,8 +78,8 @@ fn copy_out(config: &Config, target: &Target, output: &Output) -> Result<u64, Fa
         let text = format!("there is no realm {realm} in {}", data.display());
         return Err(Failure::new(Exit::NotFound, text));
     }
-    let books = open_reader(&source)?;
-    let bar = output.progress("exporting", count_rows(&books)?);
+    let database = open_reader(&source)?;
+    let bar = output.progress("exporting", count_rows(&database)?);
     let (fresh, place) = match target {
         Target::Screen => (None, None),
         Target::File { fresh, place } => (Some(fresh.clone()), Some(place.clone())),
@@ -76,14 +93,14 @@ fn copy_out(config: &Config, target: &Target, output: &Output) -> Result<u64, Fa
         };
         let (Some(fresh), Some(place)) = (fresh, place) else {
             let mut out = BufWriter::new(io::stdout().lock());
-            return write_rows(&books, &realm, &mut out, &mut each).map_err(|error| match error {
+            return write_rows(&database, &realm, &mut out, &mut each).map_err(|error| match error {
                 PortableError::Stream(error) => OutputError(error).into(),
                 other => failure(other),
             });
         };
         let written = private_file(&fresh).and_then(|file| {
             let mut out = BufWriter::with_capacity(1 << 18, file);
-            write_rows(&books, &realm, &mut out, &mut each).map_err(failure)
+            write_rows(&database, &realm, &mut out, &mut each).map_err(failure)
         });
         bar.finish_and_clear();
         match written {
@@ -102,7 +119,7 @@ fn fetch(config: &Config, meant: &Meant, target: &Target) -> Result<u64, Failure
     };
     let client = server.client()?;
     let realm = meant.realm(config).map(|realm| format!("/r/{realm}")).unwrap_or_default();
-    let path = format!("{realm}{}", crate::doors::control::EXPORT_PATH);
+    let path = format!("{realm}{}", posthaste_wire::control::EXPORT_PATH);
     super::runtime()?.block_on(async {
         let mut rows = Counted::default();
         match target {
@@ -155,11 +172,11 @@ impl Counted {
     }
 }
 
-/// Makes a realm of the lines. The office is kept closed for as long as this lasts; beside one that is open only a realm
+/// Makes a realm of the lines. The data directory is locked meanwhile; beside a running server only a realm
 /// that it does not have yet can be made, which it opens when it is first asked for it.
 pub(super) fn import(global: &GlobalArgs, args: &ImportArgs, output: &Output) -> Result<(), Failure> {
-    let office = super::args::OfficeArgs { realm: args.realm.clone(), ..Default::default() };
-    let config = Config::load(global, &office, &|name| std::env::var_os(name))?;
+    let flags = super::args::OfficeArgs { realm: args.realm.clone(), ..Default::default() };
+    let config = Config::load(global, &flags, &|name| std::env::var_os(name))?;
     let data = &config.data.value;
     let place = database_path(data, &config.realm.value);
     let (input, bytes): (Box<dyn BufRead + Send>, u64) = match args.file == Path::new("-") {
@@ -197,7 +214,7 @@ pub(super) fn import(global: &GlobalArgs, args: &ImportArgs, output: &Output) ->
     tokens.tell(output);
     let realm = &config.realm.value;
     if output.is_json() {
-        return output.json(&json!({ "realm": realm, "rows": rows, "tokens": tokens.json() }));
+        return output.json(&Imported { realm, rows, tokens });
     }
     Ok(output.line(&format!("realm {realm} is made of {rows} rows"))?)
 }
@@ -208,20 +225,21 @@ fn read_in(
     without_tokens: bool,
     stop: &AtomicBool,
     bar: &indicatif::ProgressBar,
-) -> Result<(u64, Carried), Failure> {
+) -> Result<(u64, ImportedTokens), Failure> {
     for tail in ["", "-wal", "-shm", "-journal"] {
         let mut name = fresh.as_os_str().to_owned();
         name.push(tail);
         drop(std::fs::remove_file(name));
     }
-    let mut books = open_writer(fresh)?;
+    let mut database = open_writer(fresh)?;
     make_private(fresh)?;
     let mut input = BufReader::new(Metered { input, bar: bar.clone() });
-    let rows = read_rows(&mut books, &mut input, &mut |_| !stop.load(Ordering::Relaxed)).map_err(failure)?;
-    let tokens = Carried::look(&books, without_tokens)?;
+    let rows =
+        read_rows(&mut database, &mut input, &mut |_| !stop.load(Ordering::Relaxed)).map_err(failure)?;
+    let tokens = ImportedTokens::count(&database, without_tokens)?;
     // As a single file it must not need a log beside it.
-    books.pragma_update(None, "journal_mode", "delete")?;
-    books.close().map_err(|(_, error)| error)?;
+    database.pragma_update(None, "journal_mode", "delete")?;
+    database.close().map_err(|(_, error)| error)?;
     Ok((rows, tokens))
 }
 

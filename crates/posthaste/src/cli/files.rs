@@ -1,23 +1,23 @@
-//! `send`, `inbox`, `read` and `archive` on a mail directory, without an office.
+//! `send`, `inbox`, `read` and `archive` on a mail directory, without a server.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use posthaste_wire::files::{Kind, Stamp, Urgency};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use super::args::{ArchiveArgs, InboxArgs, ReadArgs, SendArgs};
+use super::body_input::body;
 use super::exit::{Exit, Failure};
-use super::human_body::body;
-use super::mail_args::{ArchiveArgs, InboxArgs, ReadArgs, SendArgs};
 use super::output::{Output, Style, Table};
-use crate::doors::files::{Draft, FilesError, LARGEST, MailDir, Marked};
+use posthaste_files::{Draft, FilesError, MAX_MESSAGE_BYTES, MailDir, MarkOutcome};
 
 /// Messages of a batch that share one sync of the directory.
 const BATCH: usize = 128;
-/// The longest line of a batch: a message in the most wasteful spelling.
-const LONGEST_LINE: u64 = 8 << 20;
+/// The longest line of a batch: a message with every character escaped.
+const MAX_LINE_BYTES: u64 = 8 << 20;
 
 pub(super) fn send(dir: &Path, args: &SendArgs, output: &Output) -> Result<(), Failure> {
     if args.batch {
@@ -37,13 +37,13 @@ pub(super) fn send(dir: &Path, args: &SendArgs, output: &Output) -> Result<(), F
     if let Some((_, flag)) = unfit.iter().find(|(given, _)| *given) {
         return Err(Failure::new(
             Exit::Usage,
-            format!("{flag} needs an office; a mail directory cannot keep it"),
+            format!("{flag} needs a server; a mail directory cannot keep it"),
         ));
     }
     let mut extra = Map::new();
     for (field, given) in [("thread_id", &args.thread), ("in_reply_to", &args.in_reply_to)] {
         if let Some(text) = given {
-            extra.insert(field.to_owned(), json!(text));
+            extra.insert(field.to_owned(), text.as_str().into());
         }
     }
     let from = args.from.clone().or_else(|| std::env::var("POSTHASTE_AGENT").ok());
@@ -60,31 +60,38 @@ pub(super) fn send(dir: &Path, args: &SendArgs, output: &Output) -> Result<(), F
     if let Some(text) = &args.timestamp {
         draft.at = Some(Stamp::parse(text).ok_or_else(|| FilesError::BadTimestamp(text.clone()))?);
     }
-    // Names are refused before anybody is asked to write a text, and before a directory is made.
+    // Names are checked before a text is read from a terminal, and before a directory is made.
     draft.check()?;
     draft.body = body(&args.body)?;
     draft.check()?;
-    let placed = MailDir::open_or_make(dir)?.post(&draft)?;
+    let sent = MailDir::open_or_make(dir)?.send(&draft)?;
     if output.is_json() {
-        return output.json(&json!({ "file": placed.file, "to": draft.to }));
+        return output.json(&Sent { file: &sent.file, to: &draft.to });
     }
-    Ok(output.line(&placed.file)?)
+    Ok(output.line(&sent.file)?)
+}
+
+/// A sent message as JSON.
+#[derive(Serialize)]
+struct Sent<'a> {
+    file: &'a str,
+    to: &'a str,
 }
 
 fn word<T>(
     field: &'static str,
     given: Option<&str>,
-    usual: T,
+    default: T,
     parse: impl Fn(&str) -> Option<T>,
     words: &'static [&'static str],
 ) -> Result<T, FilesError> {
-    let Some(given) = given else { return Ok(usual) };
+    let Some(given) = given else { return Ok(default) };
     parse(given).ok_or_else(|| FilesError::BadWord { field, given: given.to_owned(), words })
 }
 
 /// A line of a batch.
 #[derive(Deserialize)]
-struct Line {
+struct BatchLine {
     #[serde(default)]
     r#ref: Value,
     from: String,
@@ -104,7 +111,21 @@ struct Line {
     in_reply_to: Option<String>,
 }
 
-/// Takes lines as they come; those that are waiting together are made durable together.
+/// An accepted line of a batch.
+#[derive(Serialize)]
+struct BatchAck<'a> {
+    r#ref: &'a Value,
+    file: &'a str,
+}
+
+/// A refused line of a batch.
+#[derive(Serialize)]
+struct BatchError<'a> {
+    r#ref: &'a Value,
+    error: &'a str,
+}
+
+/// Reads lines as they come; lines that are waiting together are made durable together.
 fn send_batch(dir: &Path, output: &Output) -> Result<(), Failure> {
     let mail = MailDir::open_or_make(dir)?;
     let (lines, waiting) = sync_channel(BATCH * 2);
@@ -112,10 +133,10 @@ fn send_batch(dir: &Path, output: &Output) -> Result<(), Failure> {
         let mut input = BufReader::new(io::stdin());
         loop {
             let mut line = Vec::new();
-            match (&mut input).take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            match (&mut input).take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
                 Ok(0) => return Ok(()),
-                Ok(count) if count as u64 == LONGEST_LINE => {
-                    return Err(io::Error::other(format!("a line is longer than {LONGEST_LINE} bytes")));
+                Ok(count) if count as u64 == MAX_LINE_BYTES => {
+                    return Err(io::Error::other(format!("a line is longer than {MAX_LINE_BYTES} bytes")));
                 }
                 Ok(_) if lines.send(line).is_err() => return Ok(()),
                 Ok(_) => {}
@@ -125,7 +146,7 @@ fn send_batch(dir: &Path, output: &Output) -> Result<(), Failure> {
     });
     let mut failed = 0_u64;
     while let Some(batch) = next_batch(&waiting) {
-        failed += post_batch(&mail, &batch, output)?;
+        failed += send_lines(&mail, &batch, output)?;
     }
     match reader.join() {
         Ok(read) => read?,
@@ -140,7 +161,7 @@ fn send_batch(dir: &Path, output: &Output) -> Result<(), Failure> {
 fn next_batch(waiting: &Receiver<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
     let mut batch = vec![waiting.recv().ok()?];
     let mut bytes = batch[0].len();
-    while batch.len() < BATCH && bytes < LARGEST * 8 {
+    while batch.len() < BATCH && bytes < MAX_MESSAGE_BYTES * 8 {
         match waiting.try_recv() {
             Ok(line) => {
                 bytes += line.len();
@@ -152,18 +173,18 @@ fn next_batch(waiting: &Receiver<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
     Some(batch)
 }
 
-/// Acknowledges on standard output what is durable, says on standard error what is not.
-fn post_batch(mail: &MailDir, batch: &[Vec<u8>], output: &Output) -> Result<u64, Failure> {
+/// Reports durable messages on standard output, and refused ones on standard error.
+fn send_lines(mail: &MailDir, batch: &[Vec<u8>], output: &Output) -> Result<u64, Failure> {
     let mut refs = Vec::new();
     let mut drafts = Vec::new();
     let mut failed = 0;
     let mut complain = |reference: &Value, why: String| {
         failed += 1;
-        let line = json!({ "ref": reference, "error": why });
+        let line = serde_json::to_string(&BatchError { r#ref: reference, error: &why }).unwrap_or_default();
         let _ = writeln!(io::stderr().lock(), "{line}");
     };
     for line in batch.iter().filter(|line| !line.trim_ascii().is_empty()) {
-        match serde_json::from_slice::<Line>(line) {
+        match serde_json::from_slice::<BatchLine>(line) {
             Ok(line) => {
                 let reference = line.r#ref.clone();
                 match line.into_draft() {
@@ -178,9 +199,12 @@ fn post_batch(mail: &MailDir, batch: &[Vec<u8>], output: &Output) -> Result<u64,
         }
     }
     let mut acks = String::new();
-    for (reference, result) in refs.iter().zip(mail.post_all(&drafts)) {
+    for (reference, result) in refs.iter().zip(mail.send_all(&drafts)) {
         match result {
-            Ok(placed) => acks += &format!("{}\n", json!({ "ref": reference, "file": placed.file })),
+            Ok(sent) => {
+                acks += &serde_json::to_string(&BatchAck { r#ref: reference, file: &sent.file })?;
+                acks.push('\n');
+            }
             Err(error) => complain(reference, error.to_string()),
         }
     }
@@ -188,7 +212,7 @@ fn post_batch(mail: &MailDir, batch: &[Vec<u8>], output: &Output) -> Result<u64,
     Ok(failed)
 }
 
-impl Line {
+impl BatchLine {
     fn into_draft(self) -> Result<Draft, FilesError> {
         let at = match &self.timestamp {
             Some(text) => Some(Stamp::parse(text).ok_or_else(|| FilesError::BadTimestamp(text.clone()))?),
@@ -197,7 +221,7 @@ impl Line {
         let mut extra = Map::new();
         for (field, given) in [("thread_id", self.thread_id), ("in_reply_to", self.in_reply_to)] {
             if let Some(text) = given {
-                extra.insert(field.to_owned(), json!(text));
+                extra.insert(field.to_owned(), text.as_str().into());
             }
         }
         let draft = Draft {
@@ -226,14 +250,17 @@ pub(super) fn inbox(dir: &Path, args: &InboxArgs, output: &Output) -> Result<(),
     posthaste_wire::files::check_agent(&agent).map_err(FilesError::from)?;
     let found = match dir.exists() {
         true => MailDir::open(dir)?.inbox(&agent)?,
-        // Nobody has written to anybody yet.
-        false => crate::doors::files::Inbox::default(),
+        // No message was sent yet.
+        false => posthaste_files::Inbox::default(),
     };
-    for (file, odd) in &found.odd {
-        let _ =
-            writeln!(io::stderr().lock(), "{} {file}: {odd}", output.paint_error(Style::Warning, "warning:"));
+    for (file, reason) in &found.skipped {
+        let _ = writeln!(
+            io::stderr().lock(),
+            "{} {file}: {reason}",
+            output.paint_error(Style::Warning, "warning:")
+        );
     }
-    let wanted = |entry: &&crate::doors::files::Entry| {
+    let wanted = |entry: &&posthaste_files::Entry| {
         (!args.unread || !entry.message.read)
             && (args.kinds.is_empty() || args.kinds.contains(&entry.message.kind))
     };
@@ -243,14 +270,8 @@ pub(super) fn inbox(dir: &Path, args: &InboxArgs, output: &Output) -> Result<(),
         None => entries.collect(),
     };
     if output.is_json() {
-        let list: Vec<Value> = entries
-            .iter()
-            .map(|entry| {
-                let mut value = entry.message.to_value();
-                value["file"] = json!(entry.file);
-                value
-            })
-            .collect();
+        let list: Vec<Value> =
+            entries.iter().map(|entry| with_file(entry.message.to_value(), &entry.file)).collect();
         return output.json(&list);
     }
     let mut table = Table::new(["FILE", "FROM", "TYPE", "PRIORITY", "SUBJECT"]);
@@ -275,14 +296,12 @@ pub(super) fn read(dir: &Path, args: &ReadArgs, output: &Output) -> Result<(), F
         return Err(missing());
     }
     let mail = MailDir::open(dir)?;
-    if !args.peek && mail.mark_read(&agent, &args.message)? == Marked::Missing {
+    if !args.peek && mail.mark_read(&agent, &args.message)? == MarkOutcome::Missing {
         return Err(missing());
     }
     let Some(message) = mail.look_up(&agent, &args.message)? else { return Err(missing()) };
     if output.is_json() {
-        let mut value = message.to_value();
-        value["file"] = json!(args.message);
-        return output.json(&value);
+        return output.json(&with_file(message.to_value(), &args.message));
     }
     for (head, text) in [
         ("From", &message.from),
@@ -301,6 +320,18 @@ pub(super) fn read(dir: &Path, args: &ReadArgs, output: &Output) -> Result<(), F
     Ok(output.line(&format!("\n{}", super::output::printable_text(&message.body_text())))?)
 }
 
+/// A message with the name of its file.
+fn with_file(mut message: Value, file: &str) -> Value {
+    message["file"] = file.into();
+    message
+}
+
+/// The archived files as JSON.
+#[derive(Serialize)]
+struct Archived<'a> {
+    archived: &'a [String],
+}
+
 pub(super) fn archive(args: &ArchiveArgs, output: &Output) -> Result<(), Failure> {
     if let Some(agent) = &args.agent {
         posthaste_wire::files::check_agent(agent).map_err(FilesError::from)?;
@@ -317,7 +348,7 @@ pub(super) fn archive(args: &ArchiveArgs, output: &Output) -> Result<(), Failure
         }
     }
     if output.is_json() {
-        return output.json(&json!({ "archived": moved }));
+        return output.json(&Archived { archived: &moved });
     }
     Ok(output.line(&format!("{} archived", moved.len()))?)
 }

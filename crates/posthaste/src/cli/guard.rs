@@ -1,9 +1,9 @@
-//! `posthaste guard`: hooks that tell of paths which another agent holds.
+//! `posthaste guard`: git hooks that warn of paths which another agent has reserved.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::args::{GlobalArgs, GuardCheckArgs, GuardCommand, GuardHook, GuardInstallArgs, OfficeArgs};
 use super::exit::{Exit, Failure};
@@ -12,13 +12,13 @@ use super::target::{Source, Target};
 use crate::config::Config;
 use crate::guard::check::{self, Answer, Held, Hook, Question};
 use crate::guard::hooks;
-use crate::projects::git::WorkTree;
+use posthaste_host::projects::git::WorkTree;
 
-/// What turns the guard off for one command, in both worlds' words.
+/// Environment variables that turn the guard off for one command.
 const BYPASS: [&str; 2] = ["POSTHASTE_BYPASS", "AGENT_MAIL_BYPASS"];
-/// Holders whose line to export is shown.
-const MOST_TOLD: usize = 5;
-/// What names the agent that commits.
+/// Holders for which the line to export is shown.
+const MAX_HOLDERS_SHOWN: usize = 5;
+/// Environment variables with the name of the agent that commits.
 const AGENT: [&str; 2] = ["POSTHASTE_AGENT", "AGENT_NAME"];
 
 pub(super) fn run(global: &GlobalArgs, command: &GuardCommand, output: &Output) -> Result<(), Failure> {
@@ -26,6 +26,48 @@ pub(super) fn run(global: &GlobalArgs, command: &GuardCommand, output: &Output) 
         GuardCommand::Install(given) => install(global, given, output),
         GuardCommand::Uninstall { path, outside } => uninstall(path.as_deref(), *outside, output),
         GuardCommand::Check(given) => check(global, given, output),
+    }
+}
+
+/// The installed hooks as JSON.
+#[derive(Serialize)]
+struct Installed<'a> {
+    hooks: &'a [PathBuf],
+    project: &'a str,
+    block: bool,
+}
+
+/// The removed hooks as JSON.
+#[derive(Serialize)]
+struct Removed<'a> {
+    removed: &'a [PathBuf],
+}
+
+/// The outcome of a check as JSON.
+#[derive(Serialize)]
+struct Conflicts<'a> {
+    conflicts: Vec<ConflictRow<'a>>,
+    working_here: &'a [String],
+}
+
+#[derive(Serialize)]
+struct ConflictRow<'a> {
+    path: &'a str,
+    path_pattern: &'a str,
+    agent: &'a str,
+    until: &'a str,
+    may_be_yours: bool,
+}
+
+impl<'a> ConflictRow<'a> {
+    fn new(held: &'a Held, answer: &Answer) -> Self {
+        Self {
+            path: &held.path,
+            path_pattern: &held.pattern,
+            agent: &held.agent,
+            until: &held.until,
+            may_be_yours: answer.may_be_own(held),
+        }
     }
 }
 
@@ -50,7 +92,7 @@ fn install(global: &GlobalArgs, given: &GuardInstallArgs, output: &Output) -> Re
     };
     let installed = hooks::install(&directory, &options).map_err(|why| Failure::new(Exit::Failed, why))?;
     if output.is_json() {
-        return output.json(&json!({ "hooks": installed, "project": project, "block": given.block }));
+        return output.json(&Installed { hooks: &installed, project: &project, block: given.block });
     }
     for hook in &installed {
         output.line(&format!("installed {}", hook.display()))?;
@@ -58,7 +100,7 @@ fn install(global: &GlobalArgs, given: &GuardInstallArgs, output: &Output) -> Re
     Ok(())
 }
 
-/// How the hooks are to find the server: by what was named here, without its token.
+/// The flags by which the hooks find the server: as it was named here, without its token.
 fn server_flags(target: &Target, config: &Config) -> Vec<String> {
     let (flag, value) = match (&target.url_from, &target.url) {
         (Source::Context { name, .. }, _) => ("--context", name.clone()),
@@ -72,7 +114,7 @@ fn uninstall(path: Option<&Path>, outside: bool, output: &Output) -> Result<(), 
     let removed = hooks::uninstall(&directory(path)?, outside);
     let removed = removed.map_err(|why| Failure::new(Exit::Failed, why))?;
     if output.is_json() {
-        return output.json(&json!({ "removed": removed }));
+        return output.json(&Removed { removed: &removed });
     }
     if removed.is_empty() {
         return Ok(output.line("there was no guard here")?);
@@ -117,14 +159,8 @@ fn check(global: &GlobalArgs, given: &GuardCheckArgs, output: &Output) -> Result
         }
     };
     if output.is_json() {
-        let row = |held: &Held| {
-            json!({
-                "path": held.path, "path_pattern": held.pattern, "agent": held.agent, "until": held.until,
-                "may_be_yours": answer.may_be_own(held),
-            })
-        };
-        let rows: Vec<_> = answer.held.iter().map(row).collect();
-        output.json(&json!({ "conflicts": rows, "working_here": answer.here }))?;
+        let conflicts = answer.held.iter().map(|held| ConflictRow::new(held, &answer)).collect();
+        output.json(&Conflicts { conflicts, working_here: &answer.here })?;
     } else {
         tell(&answer);
     }
@@ -153,7 +189,7 @@ fn tell(answer: &Answer) {
     let mut holders: Vec<&str> = answer.held.iter().map(|held| held.agent.as_str()).collect();
     holders.sort_unstable();
     holders.dedup();
-    for holder in holders.into_iter().take(MOST_TOLD) {
+    for holder in holders.into_iter().take(MAX_HOLDERS_SHOWN) {
         eprintln!("posthaste guard: if you are {holder}, say so: export POSTHASTE_AGENT={holder}");
     }
 }

@@ -1,4 +1,4 @@
-//! `posthaste map`: MAP on standard input and output, at the server that is meant or on the data directory itself.
+//! `posthaste map`: MAP on standard input and output, through a server or on the data directory itself.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,14 +19,15 @@ use super::client::is_loopback;
 use super::exit::{Exit, Failure};
 use super::runtime;
 use super::target::{Server, Target};
-use crate::caller::Identity;
 use crate::config::Config;
 use crate::doors;
-use crate::http::dial::{Endpoint, Trust};
-use crate::http::reach::{Reach, Scout};
-use crate::keys::AdminKey;
-use crate::serve::{held, make_private_directory};
-use crate::shared::Shared;
+use crate::serve::held;
+use posthaste_host::Host;
+use posthaste_host::caller::Identity;
+use posthaste_host::http::egress_policy::{Egress, Resolver};
+use posthaste_host::http::tls_client::{Endpoint, TrustedRoots};
+use posthaste_host::keys::AdminKey;
+use posthaste_host::safe_open::make_private_directory;
 
 /// How long answers are waited for once the input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(60);
@@ -60,16 +61,23 @@ async fn serve(config: &Config, target: &Target) -> Result<(), Failure> {
     let admin = AdminKey::open(data)?;
     let realm = named.unwrap_or_else(|| config.realm.value.clone());
     let engine = office.realm(&realm).await.map_err(anyhow::Error::from)?;
-    let switches = config.switches();
+    let features = config.features();
     let stop = CancellationToken::new();
-    let shared = Shared::new(office, realm, admin, switches, stop.clone());
+    let host = Host::new(office, realm, admin, features, stop.clone());
     let identity = match &target.token {
         None => Ok(Identity::operator()),
-        Some(token) => shared.identify(&engine, Some(token), "map").await,
+        Some(token) => host.identify(&engine, Some(token), "map").await,
     };
     let served = match identity {
         Ok(identity) => {
-            doors::serve_map(shared, engine, identity, tokio::io::stdin(), tokio::io::stdout()).await;
+            posthaste_map::serve(
+                doors::map_door(&host),
+                engine,
+                identity,
+                tokio::io::stdin(),
+                tokio::io::stdout(),
+            )
+            .await;
             Ok(())
         }
         Err(error) => Err(Failure::new(Exit::Denied, error)),
@@ -79,7 +87,7 @@ async fn serve(config: &Config, target: &Target) -> Result<(), Failure> {
     served
 }
 
-/// Carries lines to a server and frames back.
+/// Forwards lines to a server and its frames back.
 async fn attach(server: &Server, realm: Option<&RealmName>, ca: Option<&Path>) -> Result<(), Failure> {
     let (url, token) = (server.url.as_str(), server.token.as_ref());
     let unreachable =
@@ -95,16 +103,19 @@ async fn attach(server: &Server, realm: Option<&RealmName>, ca: Option<&Path>) -
         request.headers_mut().insert("authorization", value);
     }
     let trust = match is_loopback(url) {
-        true => Trust::of_this_machine(),
-        false => Trust::load(ca).map_err(|error| unreachable(error.to_string()))?,
+        true => TrustedRoots::of_this_machine(),
+        false => TrustedRoots::load(ca).map_err(|error| unreachable(error.to_string()))?,
     };
     let stream =
-        endpoint.dial(&trust, &Scout::new(Reach::Anywhere)).await.map_err(|error| match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => {
-                let text = format!("{url}: connection refused; is it running? `posthaste serve` starts it");
-                Failure::new(Exit::Unreachable, text)
+        endpoint.dial(&trust, &Resolver::new(Egress::Anywhere)).await.map_err(|error| {
+            match error.kind() {
+                std::io::ErrorKind::ConnectionRefused => {
+                    let text =
+                        format!("{url}: connection refused; is it running? `posthaste serve` starts it");
+                    Failure::new(Exit::Unreachable, text)
+                }
+                _ => unreachable(error.to_string()),
             }
-            _ => unreachable(error.to_string()),
         })?;
     let (socket, _) =
         tokio_tungstenite::client_async(request, stream).await.map_err(|error| match error {
@@ -132,7 +143,7 @@ async fn attach(server: &Server, realm: Option<&RealmName>, ca: Option<&Path>) -
         std::io::Result::Ok(())
     };
     let reading = async {
-        let mut lines = Box::pin(doors::map_lines(tokio::io::stdin()));
+        let mut lines = Box::pin(posthaste_map::lines(tokio::io::stdin()));
         while let Some(line) = lines.next().await {
             let calls = rpc::parse(&line, usize::MAX).iter().filter(|item| wants_answer(item)).count();
             open.send_modify(|open| *open += i64::try_from(calls).unwrap_or(0));
@@ -141,7 +152,7 @@ async fn attach(server: &Server, realm: Option<&RealmName>, ca: Option<&Path>) -
             }
         }
         let _ = tokio::time::timeout(LAST_ANSWERS, open.subscribe().wait_for(|open| *open <= 0)).await;
-        // Whether the office hears our goodbye does not matter.
+        // An error does not matter: the connection ends either way.
         let _ = sink.send(Message::Close(None)).await;
     };
     let (_, written) = tokio::join!(reading, writing);

@@ -1,44 +1,40 @@
-//! The commands: from what was typed to an exit code.
+//! The commands: from the command line to an exit code.
 
+mod agents;
 mod airc;
+mod api;
 pub mod args;
 mod attachments;
 mod backup;
-mod bench;
-mod carried_tokens;
+mod body_input;
 pub(crate) mod client;
-mod clients;
+mod client_tokens;
 mod complete;
 mod config;
 mod connect;
 mod context;
 mod demo;
-mod desk;
 mod doctor;
-mod drive;
 pub mod exit;
 mod export;
 mod files;
 mod guard;
 mod help;
-pub mod human;
-mod human_body;
-mod in_place;
+mod imported_tokens;
 mod inbox;
-pub mod mail_args;
 mod map;
 mod mcp;
 pub mod output;
-mod people;
 mod projects;
 mod read;
+mod realm_access;
 mod reconnect;
+mod replace_file;
 mod reserve;
 mod restore;
 mod send;
 mod serve;
 mod signals;
-mod soak;
 mod status;
 mod table;
 mod tail;
@@ -54,13 +50,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
-use self::args::{Args, Command, GuardCommand};
+use self::args::{Args, Command, GuardCommand, InboxArgs, NudgeArgs, ReadArgs, SendArgs, SignalArgs};
 use self::exit::{Exit, Failure};
-use self::mail_args::{InboxArgs, NudgeArgs, ReadArgs, SendArgs, SignalArgs};
 use self::output::{ColorWhen, Output};
 use self::target::Target;
 
-/// Runs the command that was typed. Says on standard error what went wrong, if something did.
+/// Runs the command that was typed. Errors are printed on standard error.
 pub fn run(typed: impl IntoIterator<Item = OsString>) -> ExitCode {
     let typed: Vec<OsString> = typed.into_iter().collect();
     let args = match parse(&typed) {
@@ -80,7 +75,7 @@ pub fn run(typed: impl IntoIterator<Item = OsString>) -> ExitCode {
     match dispatch(&args, &output) {
         Ok(()) => Exit::Ok.into(),
         Err(failure) if failure.is_broken_pipe() => Exit::Ok.into(),
-        // The user who pressed Ctrl-C needs no message.
+        // The user pressed Ctrl-C and needs no message.
         Err(failure) if failure.is_plain_interrupt() => failure.exit.into(),
         Err(failure) => {
             output.complain(&failure);
@@ -100,12 +95,13 @@ fn usage_error(error: &clap::Error) -> String {
 fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
     must_be_local(args)?;
     match &args.command {
-        Command::Config(office) => config::run(&args.global, office, output),
+        Command::Config(given) => config::run(&args.global, given, output),
+        Command::Api { command } => api::run(*command, output),
         Command::Completions { shell } => Ok(output.bytes(&complete::completions(*shell))?),
         Command::Man { out: Some(dir), .. } => complete::write_pages(dir, output),
         Command::Man { command, out: None } => Ok(output.bytes(&complete::man(command)?)?),
         Command::Version => complete::version(output),
-        Command::Serve(office) => serve::run(&args.global, office, output),
+        Command::Serve(flags) => serve::run(&args.global, flags, output),
         Command::Map(realm) => map::run(&args.global, realm),
         Command::Mcp(given) => mcp::run(&args.global, given),
         Command::Connect(given) => connect::run(&args.global, given, output),
@@ -120,8 +116,6 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Restore(backup) => restore::restore(&args.global, backup, output),
         Command::Status(status) => status::run(&args.global, status, output),
         Command::Demo(given) => demo::run(&args.global, given, output),
-        Command::Bench(given) => bench::run(given, output),
-        Command::Soak(given) => soak::run(&args.global, given, output),
         Command::Send(given) => match &given.mail_dir.mail_dir {
             Some(dir) => files::send(dir, given, output),
             None => send::send(&args.global, given, output),
@@ -139,15 +133,15 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
         Command::Thread(given) => thread::thread(&args.global, given, output),
         Command::Search(given) => thread::search(&args.global, given, output),
         Command::Tail(given) => tail::run(&args.global, given, output),
-        Command::Agents(given) => people::agents(&args.global, given, output),
-        Command::Agent { command } => people::agent_command(&args.global, command, output),
-        Command::Register(given) => people::register(&args.global, given, output),
+        Command::Agents(given) => agents::agents(&args.global, given, output),
+        Command::Agent { command } => agents::agent_command(&args.global, command, output),
+        Command::Register(given) => agents::register(&args.global, given, output),
         Command::Conversations(given) => thread::conversations(&args.global, given, output),
         Command::Reserve(given) => reserve::reserve(&args.global, given, output),
         Command::Release(given) => reserve::release(&args.global, given, output),
         Command::Reservations(given) => reserve::reservations(&args.global, given, output),
-        Command::Contacts(given) => people::contacts(&args.global, given, output),
-        Command::Whoami(given) => people::whoami(&args.global, given, output),
+        Command::Contacts(given) => agents::contacts(&args.global, given, output),
+        Command::Whoami(given) => agents::whoami(&args.global, given, output),
         Command::Export(given) => export::export(&args.global, given, output),
         Command::Import(given) => export::import(&args.global, given, output),
         Command::Archive(given) => files::archive(given, output),
@@ -156,18 +150,14 @@ fn dispatch(args: &Args, output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a server that is named for a command that cannot work there. `serve` and the like start a server of their own, so
-/// that what the environment or a chosen context says of others is no concern of theirs.
+/// Refuses `--url` and `--context` for commands that cannot work at another server. Commands that start a server ignore a
+/// server that the environment or a chosen context names.
 fn must_be_local(args: &Args) -> Result<(), Failure> {
     let here = "name a data directory with --data, or run it on the server's machine";
     let by_flag = args.global.url.is_some() || args.global.context.is_some();
     let (command, reason) = match &args.command {
         Command::Serve(_) if by_flag => ("serve", "it starts a server; --listen says where"),
         Command::Demo(_) if by_flag => ("demo", "it fills a realm of the data directory"),
-        Command::Bench(_) if by_flag => {
-            ("bench", "it measures this machine; --map URL measures a MAP server")
-        }
-        Command::Soak(_) if by_flag => ("soak", "it starts servers of its own"),
         Command::Archive(_) if by_flag => ("archive", "it works on a mail directory"),
         Command::Guard { command: GuardCommand::Uninstall { .. } } if by_flag => {
             ("guard uninstall", "it takes hooks out of a repository")
@@ -191,21 +181,21 @@ fn must_be_local(args: &Args) -> Result<(), Failure> {
         _ => return Ok(()),
     };
     let target = Target::of(&args.global)?;
-    // A data directory that is named is what is meant, whatever the environment says.
+    // A data directory that is named wins over the environment.
     if !by_flag && args.global.data.is_some() {
         return Ok(());
     }
     target.must_be_local(command, reason)
 }
 
-/// Runs long work such that Ctrl-C ends it in good order: the work is told, cleans up and gives its last word.
+/// Runs long work that Ctrl-C stops gracefully: the flag is set, and the work cleans up and returns.
 fn interruptible<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    let told = stop.clone();
+    let flag = stop.clone();
     runtime()?.block_on(async move {
-        let mut working = tokio::task::spawn_blocking(move || work(&told));
+        let mut working = tokio::task::spawn_blocking(move || work(&flag));
         tokio::select! {
             done = &mut working => done?,
             _ = tokio::signal::ctrl_c() => {
@@ -216,19 +206,19 @@ fn interruptible<T: Send + 'static>(
     })
 }
 
-/// The runtime that every command with an office in it runs on.
+/// The runtime of every command.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
-        // Each realm in use has a writer's thread, and reading has threads of its own: the doors get half the cores.
-        // More would mostly wake each other (docs/BENCH.md).
+        // Each realm in use has a writer's thread, and readers have threads of their own: the doors get half the cores.
+        // More threads mostly wake each other (docs/BENCH.md).
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         builder.worker_threads((cores / 2).max(1));
     }
     builder.enable_all().build()
 }
 
-// `--color` must hold for clap's own help and complaints too, which are printed before it is parsed.
+// `--color` also applies to clap's own help and errors, which are printed before it is parsed.
 fn parse(typed: &[OsString]) -> Result<Args, clap::Error> {
     let mut words = typed.iter().filter_map(|word| word.to_str());
     let mut color = ColorChoice::Auto;

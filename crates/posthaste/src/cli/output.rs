@@ -1,15 +1,16 @@
-//! What commands print: tables and colour for people, JSON for programs, progress for the patient.
+//! What commands print: tables and colour for people, JSON for programs, progress bars.
 
 use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
-use serde_json::json;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use super::exit::{Failure, OutputError};
 use super::table;
-pub(super) use super::table::Table;
+pub use super::table::Table;
 pub(super) use super::times::short_time;
 
 /// When to use colour.
@@ -24,7 +25,7 @@ pub enum ColorWhen {
     Never,
 }
 
-/// Where a command's answer goes and in which form. Nothing else writes to standard output.
+/// Writes a command's answer in the wanted form. Nothing else writes to standard output.
 #[derive(Clone, Debug)]
 pub struct Output {
     json: bool,
@@ -35,7 +36,7 @@ pub struct Output {
     width: Option<usize>,
 }
 
-/// How a piece of text stands out.
+/// The style of a piece of text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Style {
     Plain,
@@ -90,7 +91,7 @@ impl Output {
         self.bytes(format!("{text}\n").as_bytes())
     }
 
-    pub(super) fn table(&self, table: &Table) -> Result<(), OutputError> {
+    pub fn table(&self, table: &Table) -> Result<(), OutputError> {
         self.bytes(table.render(self.color, self.width).as_bytes())
     }
 
@@ -105,7 +106,7 @@ impl Output {
         Ok(stdout.flush()?)
     }
 
-    /// The same text, standing out if colour is wanted.
+    /// The text in a style, if colour is wanted.
     pub fn paint(&self, style: Style, text: &str) -> String {
         paint(self.color, style, text)
     }
@@ -124,11 +125,11 @@ impl Output {
             let style = if failure.label() == "error" { Style::Bad } else { Style::Warning };
             format!("{} {message}", paint(self.color_errors, style, &format!("{}:", failure.label())))
         };
-        // If even standard error is gone, the exit code still tells.
+        // If standard error cannot be written either, the exit code still tells.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
-    /// A bar on standard error; silent unless a person is looking and did not ask for JSON.
+    /// A progress bar on standard error; hidden if that is not a terminal, and with `--json`.
     pub fn progress(&self, what: &'static str, total: u64) -> ProgressBar {
         if self.json || !io::stderr().is_terminal() {
             return ProgressBar::hidden();
@@ -141,16 +142,39 @@ impl Output {
     }
 }
 
-/// A text of an answer, or a dash.
-pub(super) fn text_of(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::Null => "-".to_owned(),
-        serde_json::Value::String(text) => text.clone(),
-        other => other.to_string(),
+/// A list as `--json` prints it: one named array, and `next`, which is null because the list has no further page.
+#[derive(Debug)]
+pub(super) struct Page<'a, T> {
+    name: &'static str,
+    rows: &'a [T],
+}
+
+impl<'a, T: Serialize> Page<'a, T> {
+    /// The whole list.
+    pub(super) fn only(name: &'static str, rows: &'a [T]) -> Self {
+        Self { name, rows }
     }
 }
 
-/// Text from strangers over several lines: line breaks and tabs stay, what would move the cursor does not.
+impl<T: Serialize> Serialize for Page<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut page = serializer.serialize_map(Some(2))?;
+        page.serialize_entry(self.name, self.rows)?;
+        page.serialize_entry("next", &Value::Null)?;
+        page.end()
+    }
+}
+
+/// A member of an answer as people read it: text without its quotes, and a dash if it is absent.
+pub(super) fn text_of(member: impl Serialize) -> String {
+    match serde_json::to_value(member) {
+        Ok(Value::Null) | Err(_) => "-".to_owned(),
+        Ok(Value::String(text)) => text,
+        Ok(other) => other.to_string(),
+    }
+}
+
+/// Untrusted text of several lines, with control characters escaped but for line breaks and tabs.
 pub(super) fn printable_text(text: &str) -> String {
     text.chars()
         .flat_map(|c| {
@@ -159,8 +183,8 @@ pub(super) fn printable_text(text: &str) -> String {
         .collect()
 }
 
-/// Names and subjects come from strangers; what would move the cursor is shown instead of done.
-pub(super) fn printable(cell: &str) -> String {
+/// Untrusted text of one line, such as a name or subject, with control characters escaped.
+pub fn printable(cell: &str) -> String {
     cell.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 

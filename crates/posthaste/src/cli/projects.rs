@@ -1,37 +1,43 @@
-//! `posthaste projects` and `posthaste realms`: which path stands for which realm, and what there is. And what `connect`
-//! does for the directory it is run in.
+//! `posthaste projects` and `posthaste realms`: which realm each path stands for, and what is in the realms. Also claims the
+//! directory that `connect` runs in.
 
 use posthaste_engine::nouns::RealmName;
-use serde_json::{Value, json};
+use posthaste_wire::control::{
+    ProjectClaimParams, ProjectClaimResult, ProjectListResult, ProjectMoveParams, ProjectMoveResult,
+    ProjectPageParams, ProjectReleaseParams, ProjectReleaseResult, RealmListResult,
+};
+use serde::Serialize;
 
 use super::args::{GlobalArgs, ProjectsCommand, RealmsCommand};
-use super::desk::{Desk, at_desk};
 use super::exit::{Exit, Failure};
-use super::human::show_bytes;
-use super::output::{Output, Style, Table, short_time, text_of};
-use crate::projects::{alias, move_line, names_here, shell_word};
+use super::output::{Output, Page, Style, Table, short_time, text_of};
+use super::realm_access::{RealmAccess, with_realm};
+use posthaste_host::projects::{alias, move_line, names_here, shell_word};
+use posthaste_host::units::show_bytes;
 
 pub(super) fn run(global: &GlobalArgs, command: &ProjectsCommand, output: &Output) -> Result<(), Failure> {
     match command {
-        ProjectsCommand::List(desk) => at_desk(global, desk, async |desk| list(desk, output).await),
-        ProjectsCommand::Move { path, to, desk } => {
+        ProjectsCommand::List(realm) => with_realm(global, realm, async |realm| list(realm, output).await),
+        ProjectsCommand::Move { path, to, realm } => {
             let path = name_of(path)?;
-            at_desk(global, desk, async |desk| relocate(desk, &path, to, output).await)
+            with_realm(global, realm, async |realm| relocate(realm, path, to, output).await)
         }
-        ProjectsCommand::Release { path, desk } => {
+        ProjectsCommand::Release { path, realm } => {
             let path = name_of(path)?;
-            at_desk(global, desk, async |desk| release(desk, &path, output).await)
+            with_realm(global, realm, async |realm| release(realm, path, output).await)
         }
     }
 }
 
 pub(super) fn realms(global: &GlobalArgs, command: &RealmsCommand, output: &Output) -> Result<(), Failure> {
     match command {
-        RealmsCommand::List(desk) => at_desk(global, desk, async |desk| list_realms(desk, output).await),
+        RealmsCommand::List(realm) => {
+            with_realm(global, realm, async |realm| list_realms(realm, output).await)
+        }
     }
 }
 
-/// A path as it was typed, made absolute; the address of a repository stays as it is.
+/// A typed path made absolute; the address of a repository stays as it is.
 fn name_of(typed: &str) -> Result<String, Failure> {
     if alias(typed).is_some() {
         return Ok(typed.to_owned());
@@ -43,81 +49,81 @@ fn name_of(typed: &str) -> Result<String, Failure> {
     })
 }
 
-/// All rows of a paged list.
-async fn pages(desk: &Desk, method: &str, rows: &str) -> Result<Vec<Value>, Failure> {
-    let (mut all, mut after) = (Vec::new(), Value::Null);
+async fn list(realm: &RealmAccess, output: &Output) -> Result<(), Failure> {
+    let (mut rows, mut after) = (Vec::new(), None);
     loop {
-        let mut answer = desk.call(method, json!({ "after": after })).await?;
-        if let Some(page) = answer[rows].as_array_mut() {
-            all.append(page);
-        }
-        after = answer["next"].take();
-        if after.is_null() {
-            return Ok(all);
+        let page: ProjectListResult =
+            realm.call("project.list", ProjectPageParams { after, limit: None }).await?;
+        rows.extend(page.projects);
+        after = page.next;
+        if after.is_none() {
+            break;
         }
     }
-}
-
-async fn list(desk: &Desk, output: &Output) -> Result<(), Failure> {
-    let rows = pages(desk, "project.list", "projects").await?;
     if output.is_json() {
-        return output.json(&json!({ "projects": rows, "next": null }));
+        return output.json(&Page::only("projects", &rows));
     }
     let mut table = Table::new(["PROJECT", "REALM", "AGENTS", "MESSAGES", "SINCE", "BY"]);
     for row in &rows {
-        let [path, realm, agents, messages] =
-            ["path", "realm", "agents", "messages"].map(|field| text_of(&row[field]));
-        let by = row["by"].as_str().unwrap_or("serve").to_owned();
-        table.row([path, realm, agents, messages, short_time(&row["made_at"]), by], Style::Plain);
+        let by = row.by.as_deref().unwrap_or("serve").to_owned();
+        let [agents, messages] = [row.agents, row.messages].map(text_of);
+        let since = short_time(row.made_at.as_str());
+        table.row([row.path.clone(), row.realm.clone(), agents, messages, since, by], Style::Plain);
     }
     Ok(output.table(&table)?)
 }
 
-async fn relocate(desk: &Desk, path: &str, realm: &RealmName, output: &Output) -> Result<(), Failure> {
-    let moved = desk.call("project.move", json!({ "path": path, "realm": realm })).await?;
+async fn relocate(realm: &RealmAccess, path: String, to: &RealmName, output: &Output) -> Result<(), Failure> {
+    let params = ProjectMoveParams { path, realm: to.to_string() };
+    let moved: ProjectMoveResult = realm.call("project.move", params).await?;
     if output.is_json() {
         return output.json(&moved);
     }
-    output.line(&shares(&text_of(&moved["path"]), &text_of(&moved["realm"])))?;
-    let before = &moved["before"];
-    if let Some(left) = before["realm"].as_str() {
+    output.line(&shares(&moved.path, &moved.realm))?;
+    if let Some(before) = &moved.before {
+        let left = &before.realm;
         output.line(&format!(
             "what was written in realm {left} ({}) stays there: posthaste agents --realm {left}",
-            held(before)
+            counts(before.agents, before.messages)
         ))?;
     }
     Ok(())
 }
 
-async fn release(desk: &Desk, path: &str, output: &Output) -> Result<(), Failure> {
-    let released = desk.call("project.release", json!({ "path": path })).await?;
+async fn release(realm: &RealmAccess, path: String, output: &Output) -> Result<(), Failure> {
+    let released: ProjectReleaseResult = realm.call("project.release", ProjectReleaseParams { path }).await?;
     if output.is_json() {
         return output.json(&released);
     }
-    let [path, realm] = ["path", "realm"].map(|field| text_of(&released[field]));
+    let ProjectReleaseResult { path, realm, above } = released;
     output.line(&format!("{path} is not claimed for realm {realm} any more; its mail stays in {realm}"))?;
-    let next = match (released["above"]["path"].as_str(), released["above"]["realm"].as_str()) {
-        (Some(above), Some(realm)) => format!("new sessions in {path} belong to {above}: realm {realm}"),
-        _ => format!("the next session that names {path} gets a realm of its own"),
+    let next = match above {
+        Some(above) => format!("new sessions in {path} belong to {}: realm {}", above.path, above.realm),
+        None => format!("the next session that names {path} gets a realm of its own"),
     };
     Ok(output.line(&next)?)
 }
 
-async fn list_realms(desk: &Desk, output: &Output) -> Result<(), Failure> {
-    let rows = pages(desk, "realm.list", "realms").await?;
+async fn list_realms(realm: &RealmAccess, output: &Output) -> Result<(), Failure> {
+    let (mut rows, mut after) = (Vec::new(), None);
+    loop {
+        let page: RealmListResult =
+            realm.call("realm.list", ProjectPageParams { after, limit: None }).await?;
+        rows.extend(page.realms);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
     if output.is_json() {
-        return output.json(&json!({ "realms": rows, "next": null }));
+        return output.json(&Page::only("realms", &rows));
     }
     let mut table = Table::new(["REALM", "AGENTS", "MESSAGES", "SIZE", "PROJECTS"]);
     for row in &rows {
-        let [mut name, agents, messages] = ["name", "agents", "messages"].map(|field| text_of(&row[field]));
-        if row["default"] == true {
-            name.push_str(" (default)");
-        }
-        let paths: Vec<String> = row["projects"].as_array().into_iter().flatten().map(text_of).collect();
-        let size = show_bytes(row["bytes"].as_u64().unwrap_or(0));
-        let style = if row["problem"].is_null() { Style::Plain } else { Style::Warning };
-        table.row([name, agents, messages, size, paths.join(" ")], style);
+        let name = if row.default { format!("{} (default)", row.name) } else { row.name.clone() };
+        let [agents, messages] = [row.agents, row.messages].map(text_of);
+        let style = if row.problem.is_none() { Style::Plain } else { Style::Warning };
+        table.row([name, agents, messages, show_bytes(row.bytes), row.projects.join(" ")], style);
     }
     Ok(output.table(&table)?)
 }
@@ -126,79 +132,89 @@ fn shares(path: &str, realm: &str) -> String {
     format!("sessions in {path} share the address book of realm {realm}")
 }
 
-fn held(counts: &Value) -> String {
-    let many = |field: &str, one: &str| match counts[field].as_i64() {
+/// The numbers of agents and messages in a realm, in words.
+fn counts(agents: Option<i64>, messages: Option<i64>) -> String {
+    let many = |count: Option<i64>, one: &str| match count {
         Some(1) => format!("1 {one}"),
         Some(count) => format!("{count} {one}s"),
         None => format!("{one}s not counted"),
     };
-    format!("{}, {}", many("agents", "agent"), many("messages", "message"))
+    format!("{}, {}", many(agents, "agent"), many(messages, "message"))
 }
 
-/// Claims the work tree around a directory (or the directory) for the realm that a client is connected to.
-#[derive(Clone, Debug)]
-pub(super) struct Claimed(Value);
+/// What became of the claim of a work tree for the realm that a client is connected to.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Claimed {
+    Done(ProjectClaimResult),
+    Failed {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+        problem: String,
+    },
+}
 
-/// Claims this directory's work tree at a server. What goes wrong does not undo the connection: it is told.
-pub(super) async fn claim_at(desk: Result<Desk, Failure>) -> Claimed {
+/// Claims the work tree around this directory, or the directory itself. A failure is reported and does not undo the
+/// connection.
+pub(super) async fn claim_at(realm: Result<RealmAccess, Failure>) -> Claimed {
     let names = match std::env::current_dir() {
         Ok(here) => names_here(&here),
-        Err(error) => return Claimed(json!({ "problem": error.to_string() })),
-    };
-    let done = async {
-        let desk = desk?;
-        let done = claim(&desk, &names).await;
-        desk.close().await;
-        done
+        Err(error) => return Claimed::Failed { path: None, problem: error.to_string() },
     };
     let path = names.first().cloned().unwrap_or_default();
-    Claimed(
-        done.await.unwrap_or_else(|failure| json!({ "path": path, "problem": failure.error.to_string() })),
-    )
+    let done = async {
+        let realm = realm?;
+        let done = claim(&realm, names).await;
+        realm.close().await;
+        done
+    };
+    match done.await {
+        Ok(claimed) => Claimed::Done(claimed),
+        Err(failure) => Claimed::Failed { path: Some(path), problem: failure.error.to_string() },
+    }
 }
 
-async fn claim(desk: &Desk, names: &[String]) -> Result<Value, Failure> {
+async fn claim(realm: &RealmAccess, names: Vec<String>) -> Result<ProjectClaimResult, Failure> {
     if names.is_empty() {
         return Err(Failure::new(Exit::Failed, "the path of this directory is not UTF-8"));
     }
-    desk.call("project.claim", json!({ "names": names })).await
+    realm.call("project.claim", ProjectClaimParams { names }).await
 }
 
 impl Claimed {
-    pub(super) fn json(&self) -> &Value {
-        &self.0
-    }
-
-    /// What a person is told.
+    /// The lines that a person is shown.
     pub(super) fn lines(&self) -> Vec<String> {
-        let [path, realm, wanted] =
-            ["path", "realm", "wanted_realm"].map(|field| self.0[field].as_str().unwrap_or_default());
-        if let Some(problem) = self.0["problem"].as_str() {
-            let word = shell_word(path);
-            return vec![
-                format!("{path} was not claimed for a realm: {problem}"),
-                format!(
-                    "sessions there get a realm of their own, until: posthaste projects move {word} REALM"
-                ),
-            ];
-        }
+        let claimed = match self {
+            Self::Done(claimed) => claimed,
+            Self::Failed { path, problem } => {
+                let path = path.as_deref().unwrap_or_default();
+                let word = shell_word(path);
+                return vec![
+                    format!("{path} was not claimed for a realm: {problem}"),
+                    format!(
+                        "sessions there get a realm of their own, until: posthaste projects move {word} REALM"
+                    ),
+                ];
+            }
+        };
+        let ProjectClaimResult { path, realm, wanted_realm: wanted, .. } = claimed;
         let moved = |path: &str| {
             RealmName::new(wanted).map_or_else(|error| error.to_string(), |realm| move_line(path, &realm))
         };
-        if self.0["shared"] != true {
+        if !claimed.shared {
             return vec![
                 format!(
                     "sessions in {path} go to realm {realm} ({}), where the agents of realm {wanted} are not",
-                    held(&self.0)
+                    counts(claimed.agents, claimed.messages)
                 ),
                 format!("to bring new sessions into realm {wanted}: {}", moved(path)),
             ];
         }
         let mut lines = vec![shares(path, realm)];
-        if let Some(left) = self.0["moved_from"].as_str() {
+        if let Some(left) = &claimed.moved_from {
             lines.push(format!("before, they went to realm {left}, which has no messages"));
         }
-        for apart in self.0["apart"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        for apart in &claimed.apart {
             lines.push(format!("sessions in {apart} have a realm of their own, until: {}", moved(apart)));
         }
         lines

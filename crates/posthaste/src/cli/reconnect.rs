@@ -1,43 +1,41 @@
-//! Calls of commands that stay (`tail`, `inbox --watch`): they outlive a restart of the server.
+//! Calls of long-running commands (`tail`, `inbox --watch`), which go on after a restart of the server.
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::desk::Desk;
 use super::exit::{Exit, Failure};
+use super::realm_access::RealmAccess;
 
 /// The pause before the first new attempt, and the longest between two.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A server that a command goes on calling. A server that was never reached is a failure; one that stops answering later
-/// is called again until it answers.
+/// A realm that a command calls repeatedly. A server that never answered is a failure; one that stops answering later is
+/// called again until it answers.
 pub(super) struct Persistent<'a> {
-    desk: &'a Desk,
-    /// The server at the address it has since a restart.
-    moved: Option<Desk>,
+    realm: &'a RealmAccess,
+    /// The realm at the address that the server has since a restart.
+    moved: Option<RealmAccess>,
     retry: bool,
     reached: bool,
 }
 
 impl<'a> Persistent<'a> {
-    pub(super) fn new(desk: &'a Desk, retry: bool) -> Self {
-        Self { desk, moved: None, retry, reached: false }
+    pub(super) fn new(realm: &'a RealmAccess, retry: bool) -> Self {
+        Self { realm, moved: None, retry, reached: false }
     }
 
-    pub(super) async fn call(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
-        self.attempt(async |desk| desk.call(method, params.clone()).await).await
-    }
-
-    async fn attempt(
+    pub(super) async fn call<R: DeserializeOwned>(
         &mut self,
-        call: impl AsyncFn(&Desk) -> Result<Value, Failure>,
-    ) -> Result<Value, Failure> {
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<R, Failure> {
         let mut pause = FIRST_PAUSE;
         let mut told = false;
         loop {
-            let failure = match call(self.moved.as_ref().unwrap_or(self.desk)).await {
+            let failure = match self.moved.as_ref().unwrap_or(self.realm).call(method, &params).await {
                 Ok(answer) => {
                     if told {
                         eprintln!("the server answers again");
@@ -56,12 +54,12 @@ impl<'a> Persistent<'a> {
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
-            self.moved = self.desk.again();
+            self.moved = self.realm.again();
         }
     }
 }
 
-/// Whether the same call may succeed later: the server is away, closing or has too much to do.
+/// Whether the same call may succeed later: the server is unreachable, closing or busy.
 fn is_passing(failure: &Failure) -> bool {
     failure.exit == Exit::Unreachable
         || matches!(failure.refusal(), Some("closing" | "busy" | "too_many_requests"))

@@ -1,39 +1,46 @@
 //! `posthaste reserve`, `posthaste release` and `posthaste reservations`.
 
-use posthaste_engine::stamp;
-use serde_json::{Value, json};
+use posthaste_wire::control::{
+    PageSize, ReleaseParams, ReleaseResult, ReservationStatus, ReservationsParams, ReservationsResult,
+    ReserveParams, ReserveResult,
+};
 
-use super::args::GlobalArgs;
-use super::desk::{agent, at_desk};
+use super::args::{GlobalArgs, ReleaseArgs, ReservationsArgs, ReserveArgs};
 use super::exit::{Exit, Failure};
-use super::mail_args::{ReleaseArgs, ReservationsArgs, ReserveArgs};
-use super::output::{Output, Style, Table, short_time, text_of};
+use super::output::{Output, Page, Style, Table, short_time, text_of};
+use super::realm_access::{agent, with_realm};
+use super::send::from_now;
 
 pub(super) fn reserve(global: &GlobalArgs, args: &ReserveArgs, output: &Output) -> Result<(), Failure> {
     let who = agent(args.agent.as_deref());
-    let ttl = i64::try_from(args.ttl.as_millis()).unwrap_or(i64::MAX);
-    let params = json!({
-        "agent": who, "scope": args.scope, "directory": here(), "paths": args.paths, "exclusive": !args.shared, "reason": args.reason,
-        "expires_at": stamp::now().saturating_add(ttl),
-    });
-    at_desk(global, &args.desk, async |desk| {
-        let made = desk.call_as(who.as_deref(), "reserve", params).await?;
-        let conflicts = made["conflicts"].as_array().cloned().unwrap_or_default();
+    let params = ReserveParams {
+        agent: who.clone(),
+        key: None,
+        scope: args.scope.clone(),
+        directory: current_directory(),
+        paths: args.paths.clone(),
+        exclusive: !args.shared,
+        reason: args.reason.clone(),
+        expires_at: from_now(args.ttl),
+    };
+    with_realm(global, &args.realm, async |realm| {
+        let made: ReserveResult = realm.call_as(who.as_deref(), "reserve", params).await?;
         if output.is_json() {
             output.json(&made)?;
         } else {
-            output.line(&format!("{} until {}", text_of(&made["id"]), short_time(&made["expires_at"])))?;
-            if !conflicts.is_empty() {
+            let until = short_time(made.reservation.expires_at.as_str());
+            output.line(&format!("{} until {until}", made.reservation.id))?;
+            if !made.conflicts.is_empty() {
                 let mut table = Table::new(["PATH", "OVERLAPS", "HOLDER", "UNTIL"]);
-                for one in &conflicts {
-                    let [path, held, holder] =
-                        ["path", "held_path", "holder"].map(|field| text_of(&one[field]));
-                    table.row([path, held, holder, short_time(&one["expires_at"])], Style::Warning);
+                for one in &made.conflicts {
+                    let until = short_time(one.expires_at.as_str());
+                    let row = [one.path.clone(), one.held_path.clone(), one.holder.clone(), until];
+                    table.row(row, Style::Warning);
                 }
                 output.table(&table)?;
             }
         }
-        match conflicts.len() {
+        match made.conflicts.len() {
             0 => Ok(()),
             count => {
                 let overlaps = if count == 1 { "1 overlap".to_owned() } else { format!("{count} overlaps") };
@@ -44,21 +51,26 @@ pub(super) fn reserve(global: &GlobalArgs, args: &ReserveArgs, output: &Output) 
     })
 }
 
-/// The directory of the command: several work trees of a realm are projects of their own.
-fn here() -> Option<String> {
+/// The directory of the command, by which the server chooses the project: each work tree of a realm is one of its own.
+fn current_directory() -> Option<String> {
     std::env::current_dir().ok()?.to_str().map(str::to_owned)
 }
 
 pub(super) fn release(global: &GlobalArgs, args: &ReleaseArgs, output: &Output) -> Result<(), Failure> {
     let who = agent(args.agent.as_deref());
-    at_desk(global, &args.desk, async |desk| {
-        let params = json!({ "agent": who, "ids": args.ids, "scope": args.scope, "directory": here() });
-        let answer = desk.call("release", params).await?;
+    with_realm(global, &args.realm, async |realm| {
+        let params = ReleaseParams {
+            agent: who,
+            ids: args.ids.clone(),
+            scope: Some(args.scope.clone()),
+            directory: current_directory(),
+            ..ReleaseParams::default()
+        };
+        let ReleaseResult { released } = realm.call("release", params).await?;
         if output.is_json() {
-            return output.json(&json!({ "released": answer["released"], "next": null }));
+            return output.json(&Page::only("released", &released));
         }
-        let count = answer["released"].as_array().map_or(0, Vec::len);
-        Ok(output.line(&format!("{count} released"))?)
+        Ok(output.line(&format!("{} released", released.len()))?)
     })
 }
 
@@ -67,28 +79,35 @@ pub(super) fn reservations(
     args: &ReservationsArgs,
     output: &Output,
 ) -> Result<(), Failure> {
-    at_desk(global, &args.list.desk, async |desk| {
-        let params = json!({
-            "scope": args.scope, "owner": args.agent, "ended": args.ended, "limit": args.list.limit,
-            "after": args.list.next_number()?.unwrap_or(0),
-        });
-        let answer = desk.call("reservations", params).await?;
+    with_realm(global, &args.list.realm, async |realm| {
+        let params = ReservationsParams {
+            scope: args.scope.clone(),
+            owner: args.agent.clone(),
+            ended: args.ended,
+            after: args.list.next_number()?.unwrap_or(0),
+            limit: PageSize(args.list.limit as usize),
+        };
+        let page: ReservationsResult = realm.call("reservations", params).await?;
         if output.is_json() {
-            return output.json(&answer);
+            return output.json(&page);
         }
         let mut table = Table::new(["ID", "OWNER", "SCOPE", "PATHS", "HOW", "STATUS", "UNTIL", "REASON"]);
-        for one in answer["reservations"].as_array().into_iter().flatten() {
-            let paths = one["paths"].as_array().into_iter().flatten().map(text_of).collect::<Vec<_>>();
-            let how = if one["exclusive"] == Value::Bool(true) { "alone" } else { "shared" };
-            let style = if one["status"] == "active" { Style::Plain } else { Style::Dim };
-            let [id, owner, scope, status] =
-                ["id", "owner", "scope", "status"].map(|field| text_of(&one[field]));
-            let reason = one["reason"].as_str().unwrap_or_default().to_owned();
-            let until = short_time(&one["expires_at"]);
-            table.row([id, owner, scope, paths.join(" "), how.to_owned(), status, until, reason], style);
+        for one in &page.reservations {
+            let style = if one.status == ReservationStatus::Active { Style::Plain } else { Style::Dim };
+            let row = [
+                one.id.to_string(),
+                one.owner.clone(),
+                one.scope.clone(),
+                one.paths.join(" "),
+                if one.exclusive { "alone" } else { "shared" }.to_owned(),
+                text_of(one.status),
+                short_time(one.expires_at.as_str()),
+                one.reason.clone().unwrap_or_default(),
+            ];
+            table.row(row, style);
         }
         output.table(&table)?;
-        args.list.say_more(&answer);
+        args.list.say_more(page.next.as_ref());
         Ok(())
     })
 }

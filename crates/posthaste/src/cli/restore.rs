@@ -9,19 +9,20 @@ use anyhow::Context;
 use posthaste_engine::nouns::RealmName;
 use posthaste_engine::store::{open_reader, open_writer};
 use posthaste_engine::{DirectoryLock, Fault, database_path, stamp};
-use serde_json::json;
+use serde::Serialize;
 
 use super::args::{GlobalArgs, RestoreArgs};
 use super::backup::{Bar, were};
-use super::carried_tokens::Carried;
 use super::exit::{Exit, Failure};
-use super::in_place::{close_to_others, refuse_to_replace, replace, settle, settle_new, with_tail};
+use super::imported_tokens::ImportedTokens;
 use super::interruptible;
 use super::output::Output;
-use crate::attachments;
-use crate::backup::{self, Manifest, Member, Unpacked, Watch};
+use super::replace_file::{close_to_others, refuse_to_replace, replace, settle, settle_new, with_tail};
 use crate::config::Config;
-use crate::serve::{held, make_private_directory};
+use crate::serve::held;
+use posthaste_host::attachments;
+use posthaste_host::backup::{self, Manifest, Member, Unpacked, Watch};
+use posthaste_host::safe_open::make_private_directory;
 
 /// One realm on its way: what the backup calls it, and the name it gets.
 #[derive(Clone, Debug)]
@@ -31,13 +32,31 @@ struct Move {
 }
 
 /// What became of the keys of a backup.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 struct Keys {
+    #[serde(rename = "restored")]
     put: Vec<String>,
     /// The data directory has others in their place.
     kept: Vec<String>,
     /// The admin key here is another than the one of the backup.
+    #[serde(rename = "another_admin_key")]
     another_admin: bool,
+}
+
+/// What `--json` prints. `realm` and `tokens` are those of the first realm.
+#[derive(Serialize)]
+struct Restored<'a> {
+    file: &'a Path,
+    realm: Option<&'a str>,
+    realms: Vec<RestoredRealm<'a>>,
+    tokens: Option<ImportedTokens>,
+    keys: &'a Keys,
+}
+
+#[derive(Serialize)]
+struct RestoredRealm<'a> {
+    name: &'a RealmName,
+    tokens: ImportedTokens,
 }
 
 pub(super) fn restore(global: &GlobalArgs, args: &RestoreArgs, output: &Output) -> Result<(), Failure> {
@@ -115,9 +134,9 @@ fn choose(held: &[RealmName], args: &RestoreArgs) -> Result<Vec<Move>, Failure> 
 /// Beside a running server only realms can be made that it does not have: it opens them when it is first asked for them.
 fn refuse_beside_server(data: &Path, moves: &[Move], fault: Fault) -> Result<(), Failure> {
     let there = |realm: &&Move| {
-        let books = database_path(data, &realm.to);
+        let database = database_path(data, &realm.to);
         // A log or a noted position without a database: the server may have the realm open although its file is gone.
-        books.exists() || with_tail(&books, "-wal").exists() || with_tail(&books, ".pos").exists()
+        database.exists() || with_tail(&database, "-wal").exists() || with_tail(&database, ".pos").exists()
     };
     match moves.iter().find(there) {
         None => Ok(()),
@@ -140,7 +159,7 @@ struct Job {
     lock: Option<DirectoryLock>,
 }
 
-type Done = BTreeMap<RealmName, Carried>;
+type Done = BTreeMap<RealmName, ImportedTokens>;
 
 impl Job {
     fn run(self, is_database: bool, watch: Watch<'_>) -> Result<(Done, Keys, Manifest), Failure> {
@@ -190,19 +209,19 @@ impl Job {
     }
 
     /// Checks a database and makes it another history: cursors into the old one must be told apart.
-    fn prepare(&self, path: &Path, realm: &RealmName, watch: Watch<'_>) -> Result<Carried, Failure> {
+    fn prepare(&self, path: &Path, realm: &RealmName, watch: Watch<'_>) -> Result<ImportedTokens, Failure> {
         (watch.step)("checking", 0, 0);
-        let books = open_reader(path)?;
-        backup::check_database(&books, &format!("realm {realm} in {}", self.args.file.display()), watch)?;
-        drop(books);
-        let books = open_writer(path)?;
-        let tokens = Carried::look(&books, self.args.without_tokens)?;
-        books.execute(
+        let database = open_reader(path)?;
+        backup::check_database(&database, &format!("realm {realm} in {}", self.args.file.display()), watch)?;
+        drop(database);
+        let database = open_writer(path)?;
+        let tokens = ImportedTokens::count(&database, self.args.without_tokens)?;
+        database.execute(
             "UPDATE meta SET value = ?1 WHERE key = 'history'",
             [stamp::Stamp::new().id.to_string()],
         )?;
-        books.pragma_update(None, "journal_mode", "delete")?;
-        books.close().map_err(|(_, error)| error)?;
+        database.pragma_update(None, "journal_mode", "delete")?;
+        database.close().map_err(|(_, error)| error)?;
         Ok(tokens)
     }
 
@@ -254,13 +273,13 @@ fn tell(
 ) -> Result<(), Failure> {
     let names: Vec<&str> = done.keys().map(RealmName::as_str).collect();
     if output.is_json() {
-        return output.json(&json!({
-            "file": args.file,
-            "realm": names.first(),
-            "realms": done.iter().map(|(name, tokens)| json!({ "name": name, "tokens": tokens.json() })).collect::<Vec<_>>(),
-            "tokens": done.values().next().map(|tokens| tokens.json()),
-            "keys": { "restored": keys.put, "kept": keys.kept, "another_admin_key": keys.another_admin },
-        }));
+        return output.json(&Restored {
+            file: &args.file,
+            realm: names.first().copied(),
+            realms: done.iter().map(|(name, tokens)| RestoredRealm { name, tokens: *tokens }).collect(),
+            tokens: done.values().next().copied(),
+            keys,
+        });
     }
     for tokens in done.values() {
         tokens.tell(output);

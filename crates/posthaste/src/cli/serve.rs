@@ -7,17 +7,17 @@ use super::exit::Failure;
 use super::output::Output;
 use super::runtime;
 use crate::config::Config;
-use crate::observe::logs;
+use crate::logs;
 
-/// How long work that nothing waits for any more may go on before the process ends.
-const LAST_WORK: Duration = Duration::from_millis(500);
+/// How long background work may go on before the process ends.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
-pub(super) fn run(global: &GlobalArgs, office: &OfficeArgs, output: &Output) -> Result<(), Failure> {
-    let config = Config::load(global, office, &|name| std::env::var_os(name))?;
+pub(super) fn run(global: &GlobalArgs, flags: &OfficeArgs, output: &Output) -> Result<(), Failure> {
+    let config = Config::load(global, flags, &|name| std::env::var_os(name))?;
     logs::start(config.log.value, config.log_level.value.as_str(), output.color_errors())?;
     let runtime = runtime()?;
     let done = runtime.block_on(crate::serve::run(&config));
-    // What still runs has no one left to answer, and must not keep the process.
-    runtime.shutdown_timeout(LAST_WORK);
+    // Work that still runs has no caller left, and must not keep the process.
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     done
 }

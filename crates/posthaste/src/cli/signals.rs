@@ -1,32 +1,35 @@
-//! `posthaste nudge` and `posthaste hooks`: the neighbours of a mail directory.
+//! `posthaste nudge` and `posthaste hooks`: files next to a mail directory.
 
 use std::path::Path;
 
-use posthaste_wire::files::signals::Hook;
-use serde_json::{Value, json};
+use posthaste_wire::control::{HooksResult, NoParams, NudgeParams};
+use posthaste_wire::files::signals::{Hook, SentNudge};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::args::GlobalArgs;
-use super::desk::at_desk;
+use super::args::{NudgeArgs, SignalArgs};
 use super::exit::{Exit, Failure};
-use super::mail_args::{NudgeArgs, SignalArgs};
-use super::output::{Output, Style, Table, text_of};
-use crate::doors::files::{MailDir, StateDir, nudge_now};
+use super::output::{Output, Page, Style, Table, text_of};
+use super::realm_access::with_realm;
+use posthaste_files::{MailDir, StateDir, nudge_now};
 
 pub(super) fn nudge(global: &GlobalArgs, args: &NudgeArgs, output: &Output) -> Result<(), Failure> {
     let done = match &args.place.mail_dir {
         Some(dir) => {
             let nudge = nudge_now(&args.from, &args.kind, &args.message, args.requires_response);
             state_beside(dir)?.nudge(&args.to, &nudge)?;
-            let mut value = nudge.to_value();
-            value["to"] = json!(args.to);
-            value
+            serde_json::to_value(SentNudge { nudge, to: args.to.clone() })?
         }
-        None => at_desk(global, &args.place.desk, async |desk| {
-            let params = json!({
-                "from": args.from, "to": args.to, "type": args.kind, "message": args.message,
-                "requires_response": args.requires_response,
-            });
-            desk.call("nudge", params).await
+        None => with_realm(global, &args.place.realm, async |realm| {
+            let params = NudgeParams {
+                from: Some(args.from.clone()),
+                to: args.to.clone(),
+                kind: args.kind.clone(),
+                message: args.message.clone(),
+                requires_response: args.requires_response,
+            };
+            realm.call("nudge", params).await
         })?,
     };
     if output.is_json() {
@@ -41,13 +44,13 @@ pub(super) fn hooks(global: &GlobalArgs, args: &SignalArgs, output: &Output) -> 
             let mail = if dir.exists() { Some(MailDir::open(dir)?) } else { None };
             state_beside(dir)?.hooks().iter().map(|hook| with_mail(hook, mail.as_ref())).collect()
         }
-        None => at_desk(global, &args.desk, async |desk| {
-            let answer = desk.call("hooks", json!({})).await?;
-            Ok(answer["hooks"].as_array().cloned().unwrap_or_default())
+        None => with_realm(global, &args.realm, async |realm| {
+            let HooksResult { hooks } = realm.call("hooks", NoParams {}).await?;
+            Ok(hooks.iter().map(serde_json::to_value).collect::<Result<_, _>>()?)
         })?,
     };
     if output.is_json() {
-        return output.json(&json!({ "hooks": hooks, "next": null }));
+        return output.json(&Page::only("hooks", &hooks));
     }
     let mut table = Table::new(["AGENT", "STATUS", "BEAD", "TITLE", "ASSIGNED", "LAST ACTIVITY", "MAIL"]);
     for hook in &hooks {
@@ -62,9 +65,15 @@ pub(super) fn hooks(global: &GlobalArgs, args: &SignalArgs, output: &Output) -> 
     Ok(output.table(&table)?)
 }
 
-/// A hook together with how it stands with the mail that explains it.
+/// A hook, and whether the message that explains it was read.
+#[derive(Serialize)]
+struct HookWithMail<'a> {
+    #[serde(flatten)]
+    hook: &'a Hook,
+    mail: Option<&'static str>,
+}
+
 fn with_mail(hook: &Hook, mail: Option<&MailDir>) -> Value {
-    let mut value = hook.to_value();
     let inbox = mail.and_then(|mail| mail.inbox(&hook.agent).ok());
     let assignments = inbox.iter().flat_map(|inbox| &inbox.entries).filter(|entry| {
         let about = |bead: &String| {
@@ -76,15 +85,14 @@ fn with_mail(hook: &Hook, mail: Option<&MailDir>) -> Value {
     });
     let unread: Vec<bool> = assignments.map(|entry| !entry.message.read).collect();
     let busy = matches!(hook.status.as_str(), "pending" | "active");
-    value["mail"] = match (busy, unread.is_empty(), unread.contains(&true)) {
-        (false, true, _) => Value::Null,
-        (false, false, true) => json!("mail without hook"),
-        (false, false, false) => json!("read"),
-        (true, true, _) => json!("no mail"),
-        (true, false, true) => json!("unread"),
-        (true, false, false) => json!("read"),
+    let mail = match (busy, unread.is_empty(), unread.contains(&true)) {
+        (false, true, _) => None,
+        (false, false, true) => Some("mail without hook"),
+        (true, true, _) => Some("no mail"),
+        (true, false, true) => Some("unread"),
+        (_, false, false) => Some("read"),
     };
-    value
+    serde_json::to_value(HookWithMail { hook, mail }).unwrap_or_default()
 }
 
 fn state_beside(dir: &Path) -> Result<StateDir, Failure> {

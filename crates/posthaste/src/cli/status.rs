@@ -1,21 +1,52 @@
-//! `posthaste status`: how the running server is.
+//! `posthaste status`: the health and the figures of a running server.
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use posthaste_wire::control::{STATUS_PATH, Status};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::args::{GlobalArgs, OfficeArgs, StatusArgs};
 use super::client::Client;
 use super::exit::{Exit, Failure};
-use super::human::{show_bytes, show_span};
 use super::output::{Output, Style, Table};
 use super::runtime;
 use super::target::{Target, from_listen};
 use crate::config::Config;
+use posthaste_host::units::{show_bytes, show_span};
 
-pub(super) fn run(global: &GlobalArgs, status: &StatusArgs, output: &Output) -> Result<(), Failure> {
+/// The answer of `/health` with what this command reads of it.
+#[derive(Deserialize)]
+struct Health {
+    status: String,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// The answer of the status path: figures, or why there are none.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Answer {
+    Figures(Box<Status>),
+    Refused { error: Refusal },
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    #[serde(default)]
+    message: Option<String>,
+}
+
+/// Health and figures, as `--json` prints them.
+#[derive(Serialize)]
+struct Shown<'a> {
+    health: &'a Value,
+    status: Option<&'a Status>,
+}
+
+pub(super) fn run(global: &GlobalArgs, args: &StatusArgs, output: &Output) -> Result<(), Failure> {
     let mut global = global.clone();
-    if let Some(listen) = &status.listen {
+    if let Some(listen) = &args.listen {
         global.url = Some(from_listen(listen));
     }
     let target = Target::of(&global)?;
@@ -24,28 +55,38 @@ pub(super) fn run(global: &GlobalArgs, status: &StatusArgs, output: &Output) -> 
     let is_known = server.is_some();
     let (client, token) = match server {
         Some(server) => (Client::bare(server.url)?, server.token),
-        // No server has the data directory: what listens where one would is a stranger, and is shown nothing.
+        // No server has the data directory locked: whatever listens on the configured address is shown no token.
         None => {
             let scheme = if config.has_tls() { "https" } else { "http" };
             (Client::bare(format!("{scheme}://{}", config.listen.value))?, None)
         }
     };
-    let (health, office) = runtime()?.block_on(async {
-        // Health is told without a token.
-        let health = client.get("/health").await?;
-        if !health["status"].is_string() {
+    let (answered, status) = runtime()?.block_on(async {
+        // The health path needs no token.
+        let answered: Value = client.get("/health").await?;
+        if !answered["status"].is_string() {
             return Err(client.is_no_posthaste());
         }
-        let office = match is_known {
-            true => client.with_token(token).get("/x-posthaste/status").await?,
-            false => Value::Null,
+        let status = match is_known {
+            true => Some(client.with_token(token).get::<Answer>(STATUS_PATH).await?),
+            false => None,
         };
-        Ok::<_, Failure>((health, office))
+        Ok::<_, Failure>((answered, status))
     })?;
-    if let Some(error) = office.get("error") {
-        return Err(Failure::new(Exit::Denied, error["message"].as_str().unwrap_or("the server refused")));
+    let status = match status {
+        Some(Answer::Refused { error }) => {
+            let why = error.message.unwrap_or_else(|| "the server refused".to_owned());
+            return Err(Failure::new(Exit::Denied, why));
+        }
+        Some(Answer::Figures(status)) => Some(status),
+        None => None,
+    };
+    let health: Health = serde_json::from_value(answered.clone())?;
+    if output.is_json() {
+        output.json(&Shown { health: &answered, status: status.as_deref() })?;
+    } else {
+        show(&health, status.as_deref(), output)?;
     }
-    show(&health, &office, output)?;
     if !is_known {
         let text = format!(
             "a server answers at {}, but not one that has {} open; name it with --url to ask it more",
@@ -54,47 +95,43 @@ pub(super) fn run(global: &GlobalArgs, status: &StatusArgs, output: &Output) -> 
         );
         return Err(Failure::new(Exit::Unreachable, text));
     }
-    match health["status"].as_str() {
-        Some("healthy") => Ok(()),
-        _ => Err(Failure::new(Exit::Unhealthy, health["reason"].as_str().unwrap_or("the server is unwell"))),
+    match health.is_healthy() {
+        true => Ok(()),
+        false => {
+            let reason = health.reason.unwrap_or_else(|| "the server is unwell".to_owned());
+            Err(Failure::new(Exit::Unhealthy, reason))
+        }
     }
 }
 
-fn show(health: &Value, office: &Value, output: &Output) -> Result<(), Failure> {
-    if output.is_json() {
-        return output.json(&json!({ "health": health, "status": office }));
+impl Health {
+    fn is_healthy(&self) -> bool {
+        self.status == "healthy"
     }
+}
+
+fn show(health: &Health, status: Option<&Status>, output: &Output) -> Result<(), Failure> {
     let mut table = Table::bare();
-    let healthy = health["status"] == "healthy";
-    let style = if healthy { Style::Good } else { Style::Bad };
-    table.row(["health".to_owned(), plain(&health["status"])], style);
-    for field in [
-        "version",
-        "realm",
-        "uptime",
-        "agents",
-        "events",
-        "active_conversations",
-        "open_tasks",
-        "reservations",
-        "bytes",
-        "queue",
-    ] {
-        let value = match field {
-            "uptime" => office[field]
-                .as_f64()
-                .map(|seconds| show_span(Duration::from_secs_f64(seconds.max(0.0))).replace(' ', "")),
-            "bytes" => office[field].as_u64().map(|bytes| show_bytes(bytes).replace(".0 ", " ")),
-            _ => None,
-        };
-        if office.get(field).is_none() {
-            continue;
-        }
-        table.row([field.replace('_', " "), value.unwrap_or_else(|| plain(&office[field]))], Style::Plain);
+    let style = if health.is_healthy() { Style::Good } else { Style::Bad };
+    table.row(["health".to_owned(), health.status.clone()], style);
+    let rows = status.map(|status| {
+        let uptime = Duration::from_secs_f64(status.uptime.max(0.0));
+        let bytes = u64::try_from(status.bytes).unwrap_or(0);
+        [
+            ("version", status.version.clone()),
+            ("realm", status.realm.clone()),
+            ("uptime", show_span(uptime).replace(' ', "")),
+            ("agents", status.agents.to_string()),
+            ("events", status.events.to_string()),
+            ("active conversations", status.active_conversations.to_string()),
+            ("open tasks", status.open_tasks.to_string()),
+            ("reservations", status.reservations.to_string()),
+            ("bytes", show_bytes(bytes).replace(".0 ", " ")),
+            ("queue", status.queue.to_string()),
+        ]
+    });
+    for (figure, value) in rows.into_iter().flatten() {
+        table.row([figure.to_owned(), value], Style::Plain);
     }
     Ok(output.table(&table)?)
-}
-
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -14,27 +14,27 @@ const FREE_TEXT: [&str; 10] =
 
 /// Rows under a heading, in columns as wide as they need to be, or as the terminal allows.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
+pub struct Table {
     /// Empty if there is no heading.
     head: Vec<String>,
     rows: Vec<(Vec<String>, Style)>,
 }
 
 impl Table {
-    pub(super) fn new<const N: usize>(head: [&str; N]) -> Self {
+    pub fn new<const N: usize>(head: [&str; N]) -> Self {
         Self { head: head.map(str::to_owned).into(), rows: Vec::new() }
     }
 
     /// A table without a heading.
-    pub(super) fn bare() -> Self {
+    pub fn bare() -> Self {
         Self { head: Vec::new(), rows: Vec::new() }
     }
 
-    pub(super) fn row<const N: usize>(&mut self, cells: [String; N], style: Style) {
+    pub fn row<const N: usize>(&mut self, cells: [String; N], style: Style) {
         self.rows.push((cells.into(), style));
     }
 
-    pub(super) fn render(&self, color: bool, width: Option<usize>) -> String {
+    pub fn render(&self, color: bool, width: Option<usize>) -> String {
         let head = (!self.head.is_empty()).then_some((&self.head, Style::Bold));
         let lines = head.into_iter().chain(self.rows.iter().map(|(cells, style)| (cells, *style)));
         let lines: Vec<(Vec<String>, Style)> =
@@ -47,7 +47,7 @@ impl Table {
             let is_empty = |column: usize| {
                 self.rows.iter().all(|(cells, _)| cells.get(column).is_none_or(String::is_empty))
             };
-            // A terminal has no room for columns with nothing in them; scripts count on their place.
+            // On a terminal empty columns are left out; scripts rely on the number of columns.
             for column in (0..columns).filter(|column| !self.rows.is_empty() && is_empty(*column)) {
                 widths[column] = 0;
             }
@@ -119,8 +119,8 @@ pub(super) fn terminal_width() -> Option<usize> {
     asked.filter(|columns| *columns > 0).or_else(said)
 }
 
-/// How many characters tell these ids apart, at least eight.
-pub(super) fn telling(ids: &[&str]) -> usize {
+/// How many characters distinguish these ids, at least eight.
+pub(super) fn distinct_prefix(ids: &[&str]) -> usize {
     let mut sorted = ids.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_align_and_strangers_cannot_move_the_cursor() {
+    fn columns_align_and_control_characters_are_escaped() {
         let mut table = Table::new(["name", "size", "note"]);
         table.row(["ann".into(), "1".into(), String::new()], Style::Plain);
         table.row(["b\u{e9}a\x1b[2J".into(), "200".into(), "x".into()], Style::Bad);
@@ -170,8 +170,8 @@ mod tests {
 
     #[test]
     fn ids_are_as_long_as_it_takes_to_tell_them_apart() {
-        assert_eq!(telling(&[]), 8);
-        assert_eq!(telling(&["0123456789", "0123456799"]), 9);
-        assert_eq!(telling(&["0123456789", "0123456789"]), 8);
+        assert_eq!(distinct_prefix(&[]), 8);
+        assert_eq!(distinct_prefix(&["0123456789", "0123456799"]), 9);
+        assert_eq!(distinct_prefix(&["0123456789", "0123456789"]), 8);
     }
 }

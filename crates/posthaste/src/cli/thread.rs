@@ -1,35 +1,42 @@
 //! `posthaste thread`, `posthaste conversations` and `posthaste search`.
 
-use serde_json::{Value, json};
+use posthaste_wire::control::{
+    ConversationStatus, ConversationsParams, ConversationsResult, PageSize, Said, SearchParams, SearchResult,
+    ThreadParams, ThreadResult,
+};
 
-use super::args::GlobalArgs;
-use super::desk::{agent, at_desk};
+use super::args::{ConversationsArgs, GlobalArgs, SearchArgs, ThreadArgs};
 use super::exit::Failure;
-use super::mail_args::{ConversationsArgs, SearchArgs, ThreadArgs};
 use super::output::{Output, Style, Table, printable, short_time, text_of};
-use super::read::body_of;
+use super::read::body_text;
+use super::realm_access::{agent, with_realm};
 
 pub(super) fn thread(global: &GlobalArgs, args: &ThreadArgs, output: &Output) -> Result<(), Failure> {
     let who = agent(args.agent.as_deref());
-    at_desk(global, &args.desk, async |desk| {
-        let answer = desk.call("thread", json!({ "agent": who, "id": args.id })).await?;
+    with_realm(global, &args.realm, async |realm| {
+        let params = ThreadParams { agent: who, id: args.id.clone() };
+        let thread: ThreadResult = realm.call("thread", params).await?;
         if output.is_json() {
-            return output.json(&answer);
+            return output.json(&thread);
         }
-        let heading = answer["conversation"]["subject"].as_str().unwrap_or_default();
-        output
-            .line(&output.paint(Style::Bold, &printable(&format!("{} {heading}", text_of(&answer["id"])))))?;
-        for said in answer["said"].as_array().into_iter().flatten() {
+        let heading = thread.conversation.as_ref().and_then(|found| found.subject.as_deref());
+        let heading = format!("{} {}", thread.id, heading.unwrap_or_default());
+        output.line(&output.paint(Style::Bold, &printable(&heading)))?;
+        for said in &thread.said {
+            let (from, at, subject, body) = match said {
+                Said::Message(message) => (&message.from, &message.at, &message.subject, &message.body),
+                Said::Turn(turn) => (&turn.from, &turn.at, &None, &turn.body),
+            };
             let head = format!(
                 "\n{} {} {}",
-                output.paint(Style::Bold, &printable(&text_of(&said["from"]))),
-                output.paint(Style::Dim, &short_time(&said["at"])),
-                printable(said["subject"].as_str().unwrap_or_default()),
+                output.paint(Style::Bold, &printable(from)),
+                output.paint(Style::Dim, &short_time(at.as_str())),
+                printable(subject.as_deref().unwrap_or_default()),
             );
             output.line(head.trim_end_matches(' '))?;
-            output.line(&body_of(&said["body"]))?;
+            output.line(&body_text(body))?;
         }
-        if answer["more"] == true {
+        if thread.more {
             eprintln!("There is more than fits here.");
         }
         Ok(())
@@ -42,49 +49,62 @@ pub(super) fn conversations(
     output: &Output,
 ) -> Result<(), Failure> {
     let who = agent(args.agent.as_deref());
-    at_desk(global, &args.list.desk, async |desk| {
-        let params = json!({
-            "agent": who, "active": args.active, "limit": args.list.limit, "cursor": args.list.next_number()?,
-        });
-        let answer = desk.call("conversations", params).await?;
+    with_realm(global, &args.list.realm, async |realm| {
+        let params = ConversationsParams {
+            agent: who,
+            active: args.active,
+            cursor: args.list.next_number()?,
+            limit: PageSize(args.list.limit as usize),
+        };
+        let page: ConversationsResult = realm.call("conversations", params).await?;
         if output.is_json() {
-            return output.json(&answer);
+            return output.json(&page);
         }
         let mut table = Table::new(["ID", "KIND", "STATUS", "SUBJECT", "WHO", "TURNS", "LAST"]);
-        for one in answer["conversations"].as_array().into_iter().flatten() {
-            let style = if one["status"] == "active" { Style::Plain } else { Style::Dim };
-            let subject = one["subject"].as_str().unwrap_or_default().to_owned();
-            let [id, kind, status] = ["id", "kind", "status"].map(|field| text_of(&one[field]));
-            let [who, turns] = ["participants", "turns"].map(|field| text_of(&one[field]));
-            table.row([id, kind, status, subject, who, turns, short_time(&one["updated_at"])], style);
+        for one in &page.conversations {
+            let style = if one.status == ConversationStatus::Active { Style::Plain } else { Style::Dim };
+            let row = [
+                one.id.clone(),
+                one.kind.clone(),
+                text_of(one.status),
+                one.subject.clone().unwrap_or_default(),
+                one.participants.to_string(),
+                one.turns.to_string(),
+                short_time(one.updated_at.as_str()),
+            ];
+            table.row(row, style);
         }
         output.table(&table)?;
-        args.list.say_more(&answer);
+        args.list.say_more(page.next.as_ref());
         Ok(())
     })
 }
 
 pub(super) fn search(global: &GlobalArgs, args: &SearchArgs, output: &Output) -> Result<(), Failure> {
     let who = agent(args.agent.as_deref());
-    at_desk(global, &args.desk, async |desk| {
-        let params = json!({
-            "agent": who, "query": args.query.join(" "), "from": args.from, "conversation": args.thread,
-            "newest": args.newest, "limit": args.limit, "before": args.next,
-        });
-        let answer = desk.call("search", params).await?;
+    with_realm(global, &args.realm, async |realm| {
+        let params = SearchParams {
+            query: args.query.join(" "),
+            agent: who,
+            from: args.from.clone(),
+            conversation: args.thread.clone(),
+            newest: args.newest,
+            before: args.next,
+            limit: PageSize(args.limit as usize),
+        };
+        let found: SearchResult = realm.call("search", params).await?;
         if output.is_json() {
-            return output.json(&answer);
+            return output.json(&found);
         }
         let mut table = Table::new(["ID", "FROM", "SUBJECT", "FOUND"]);
-        for hit in answer["hits"].as_array().into_iter().flatten() {
-            // A message is read by its number; a turn has none of its own.
-            let id = if hit["message"].is_null() { &hit["turn"] } else { &hit["seq"] };
-            let subject = hit["subject"].as_str().unwrap_or_default().to_owned();
-            let found = Value::String(hit["snippet"].as_str().unwrap_or_default().replace('\n', " "));
-            table.row([text_of(id), text_of(&hit["from"]), subject, text_of(&found)], Style::Plain);
+        for hit in &found.hits {
+            // `read` takes the number of a message; a turn is named by its id.
+            let id = if hit.message.is_none() { text_of(&hit.turn) } else { hit.seq.to_string() };
+            let subject = hit.subject.clone().unwrap_or_default();
+            table.row([id, text_of(&hit.from), subject, hit.snippet.replace('\n', " ")], Style::Plain);
         }
         output.table(&table)?;
-        if answer["partial"] == true {
+        if found.partial {
             eprintln!("There may be more.");
         }
         Ok(())

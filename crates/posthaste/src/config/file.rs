@@ -61,7 +61,7 @@ fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError
 fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let typed = typed.to_ascii_lowercase().replace('-', "_");
     let (distance, key) = known.iter().map(|key| (edit_distance(&typed, key), *key)).min()?;
-    // Beyond a third of the letters it is another word, not a typo.
+    // With more than a third of the characters changed it is another word, not a typo.
     (distance <= key.len().max(typed.chars().count()).div_ceil(3)).then_some(key)
 }
 

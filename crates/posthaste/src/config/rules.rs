@@ -1,10 +1,10 @@
-//! What may not be combined: an office that strangers can reach must be hard to open by accident.
+//! Settings that may not be combined: a server that other machines can reach must not be started by accident.
 
 use super::{AllowRemote, Config, ConfigError, Opening, Reachable};
-use crate::http::guard::Guard;
+use posthaste_host::http::guard::Guard;
 
 impl Config {
-    /// Refuses settings that would open the office wider than somebody said in so many words.
+    /// Refuses settings that open the server to other machines without an explicit setting for that.
     pub fn check(&self) -> Result<(), ConfigError> {
         let listen = self.listen.value;
         match (&self.tls_cert.value, &self.tls_key.value) {
@@ -17,7 +17,7 @@ impl Config {
             _ => {}
         }
         if self.max_connections.value == 0 {
-            return Err(ConfigError::new("max_connections", "an office needs at least one connection"));
+            return Err(ConfigError::new("max_connections", "a server needs at least one connection"));
         }
         self.guard()?;
         if self.is_loopback() {
@@ -27,7 +27,7 @@ impl Config {
         let reach = format!("{listen} can be reached from other machines");
         let problem = if !self.auth.value {
             format!(
-                "{reach}, and an office without authentication must not be; drop --no-auth or listen on 127.0.0.1"
+                "{reach}, and a server without authentication must not be; drop --no-auth or listen on 127.0.0.1"
             )
         } else {
             match (self.allow_remote.value, self.has_tls()) {
@@ -46,7 +46,7 @@ impl Config {
         Err(ConfigError::new("listen", problem))
     }
 
-    /// What is allowed but deserves a line in the log at every start.
+    /// Settings that are allowed and get a warning in the log at every start.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if !self.is_loopback() && !self.has_tls() {
@@ -69,8 +69,8 @@ impl Config {
         self.tls_cert.value.is_some()
     }
 
-    /// From where callers may come. A name or a page of others that is allowed in means that others reach the server,
-    /// whatever address it listens on: through a proxy, as a rule.
+    /// From where callers can reach the server. A further allowed host or origin means that other machines reach it, usually
+    /// through a proxy, whatever address it listens on.
     pub fn reachable(&self) -> Reachable {
         if !self.is_loopback() {
             Reachable::Elsewhere("listen is not a loopback address")
@@ -83,7 +83,7 @@ impl Config {
         }
     }
 
-    /// What `auto` comes to, and why.
+    /// What `auto` means, and why.
     pub(super) fn effect(&self, opening: Opening) -> Option<String> {
         match (opening, self.reachable()) {
             (Opening::On | Opening::Off, _) => None,
@@ -92,7 +92,7 @@ impl Config {
         }
     }
 
-    /// Whether only this machine can reach the office. `::ffff:127.0.0.1` counts as what it is.
+    /// Whether only this machine can reach the server. `::ffff:127.0.0.1` is a loopback address, too.
     pub fn is_loopback(&self) -> bool {
         self.listen.value.ip().to_canonical().is_loopback()
     }

@@ -1,4 +1,4 @@
-//! A value together with where it came from, so that nobody has to guess which file or variable won.
+//! A setting's value and its origin, so that users see which file or variable won.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub enum Origin {
     Env(&'static str),
     /// Read from this file.
     File(PathBuf),
-    /// Nobody said anything.
+    /// Given nowhere.
     Default,
 }
 

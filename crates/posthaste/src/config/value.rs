@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use posthaste_engine::nouns::RealmName;
+use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::{AllowRemote, Opening, ToolSet};
-use crate::cli::human::parse_span;
-use crate::http::rate::Quota;
-use crate::observe::logs::{LogForm, parse_filter};
+use super::{AllowRemote, Config, Opening, ToolSet};
+use crate::logs::{LogForm, parse_filter};
+use posthaste_host::http::rate::Quota;
+use posthaste_host::units::parse_span;
 
 /// A type that a setting can have. Errors are the part after "where: "; the caller says where.
 pub(super) trait Value: Sized {
@@ -32,6 +33,81 @@ pub(super) trait Value: Sized {
     }
 
     fn to_json(&self) -> Json;
+
+    /// The values that posthaste.toml takes.
+    fn accepts() -> Accepts {
+        Accepts::text()
+    }
+
+    /// The value that `auto` has under the other settings, and why.
+    fn effect(&self, _settings: &Config) -> Option<String> {
+        None
+    }
+}
+
+/// The values that a setting takes in posthaste.toml, as a JSON schema says it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Accepts {
+    #[serde(rename = "type")]
+    kinds: Kinds,
+    #[serde(rename = "enum", skip_serializing_if = "Option::is_none")]
+    choices: Option<Vec<Choice>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Box<Accepts>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minimum: Option<u32>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    examples: &'static [&'static str],
+    /// The type in words, for a table.
+    #[serde(skip)]
+    words: &'static str,
+}
+
+/// One type, or several.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
+enum Kinds {
+    One(&'static str),
+    Several(&'static [&'static str]),
+}
+
+/// One of the values that can be chosen.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum Choice {
+    Name(String),
+    Switch(bool),
+}
+
+impl Accepts {
+    fn of(kind: &'static str, words: &'static str) -> Self {
+        Self { kinds: Kinds::One(kind), choices: None, items: None, minimum: None, examples: &[], words }
+    }
+
+    fn text() -> Self {
+        Self::of("string", "text")
+    }
+
+    fn like(examples: &'static [&'static str]) -> Self {
+        Self { examples, ..Self::text() }
+    }
+
+    fn names<T: ValueEnum>() -> Self {
+        Self { choices: Some(names::<T>().into_iter().map(Choice::Name).collect()), ..Self::text() }
+    }
+
+    /// In words, for a table.
+    pub(super) fn in_words(&self) -> String {
+        let name = |choice: &Choice| match choice {
+            Choice::Name(name) => Some(format!("`{name}`")),
+            Choice::Switch(_) => None,
+        };
+        match (&self.choices, self.examples.first()) {
+            (Some(choices), _) => choices.iter().filter_map(name).collect::<Vec<_>>().join(", "),
+            (None, Some(example)) => format!("like `{example}`"),
+            (None, None) => self.words.to_owned(),
+        }
+    }
 }
 
 impl Value for bool {
@@ -50,6 +126,10 @@ impl Value for bool {
     fn to_json(&self) -> Json {
         json!(self)
     }
+
+    fn accepts() -> Accepts {
+        Accepts::of("boolean", "true or false")
+    }
 }
 
 impl Value for usize {
@@ -64,6 +144,10 @@ impl Value for usize {
 
     fn to_json(&self) -> Json {
         json!(self)
+    }
+
+    fn accepts() -> Accepts {
+        Accepts { minimum: Some(0), ..Accepts::of("integer", "number") }
     }
 }
 
@@ -80,25 +164,55 @@ impl Value for SocketAddr {
     fn to_json(&self) -> Json {
         json!(self.to_string())
     }
+
+    fn accepts() -> Accepts {
+        Accepts::like(&["127.0.0.1:7678", "[::1]:7678", "localhost:0"])
+    }
 }
 
-impl Value for Option<PathBuf> {
+impl Value for PathBuf {
     fn from_text(text: &str) -> Result<Self, String> {
-        Ok(Some(PathBuf::from(text)))
+        Ok(Self::from(text))
     }
 
     fn from_os(text: &OsStr) -> Result<Self, String> {
-        Ok(Some(PathBuf::from(text)))
+        Ok(Self::from(text))
     }
 
     // A path in a file means the same wherever the program is started.
     fn from_toml(value: &toml::Value, base: &Path) -> Result<Self, String> {
         let text = value.as_str().ok_or_else(|| format!("expected a path, found {}", kind(value)))?;
-        Ok(Some(base.join(text)))
+        Ok(base.join(text))
     }
 
     fn to_json(&self) -> Json {
-        json!(self)
+        Json::from(self.to_string_lossy())
+    }
+
+    fn accepts() -> Accepts {
+        Accepts::of("string", "path")
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    fn from_text(text: &str) -> Result<Self, String> {
+        T::from_text(text).map(Some)
+    }
+
+    fn from_os(text: &OsStr) -> Result<Self, String> {
+        T::from_os(text).map(Some)
+    }
+
+    fn from_toml(value: &toml::Value, base: &Path) -> Result<Self, String> {
+        T::from_toml(value, base).map(Some)
+    }
+
+    fn to_json(&self) -> Json {
+        self.as_ref().map_or(Json::Null, T::to_json)
+    }
+
+    fn accepts() -> Accepts {
+        T::accepts()
     }
 }
 
@@ -119,6 +233,10 @@ impl Value for Vec<String> {
     fn to_json(&self) -> Json {
         json!(self)
     }
+
+    fn accepts() -> Accepts {
+        Accepts { items: Some(Box::new(Accepts::text())), ..Accepts::of("array", "list") }
+    }
 }
 
 impl Value for LogForm {
@@ -128,6 +246,10 @@ impl Value for LogForm {
 
     fn to_json(&self) -> Json {
         json!(self)
+    }
+
+    fn accepts() -> Accepts {
+        Accepts::names::<Self>()
     }
 }
 
@@ -149,6 +271,20 @@ impl Value for Opening {
     fn to_json(&self) -> Json {
         json!(self)
     }
+
+    fn accepts() -> Accepts {
+        let names = Accepts::names::<Self>().choices.into_iter().flatten();
+        let switches = [Choice::Switch(true), Choice::Switch(false)];
+        Accepts {
+            kinds: Kinds::Several(&["string", "boolean"]),
+            choices: Some(names.chain(switches).collect()),
+            ..Accepts::text()
+        }
+    }
+
+    fn effect(&self, settings: &Config) -> Option<String> {
+        settings.effect(*self)
+    }
 }
 
 impl Value for AllowRemote {
@@ -159,6 +295,10 @@ impl Value for AllowRemote {
     fn to_json(&self) -> Json {
         json!(self)
     }
+
+    fn accepts() -> Accepts {
+        Accepts::names::<Self>()
+    }
 }
 
 impl Value for ToolSet {
@@ -168,6 +308,10 @@ impl Value for ToolSet {
 
     fn to_json(&self) -> Json {
         json!(self)
+    }
+
+    fn accepts() -> Accepts {
+        Accepts::names::<Self>()
     }
 }
 
@@ -195,6 +339,10 @@ impl Value for LogLevel {
     fn to_json(&self) -> Json {
         json!(self.0)
     }
+
+    fn accepts() -> Accepts {
+        Accepts::like(&["info", "info,posthaste=debug"])
+    }
 }
 
 impl Value for Quota {
@@ -204,6 +352,10 @@ impl Value for Quota {
 
     fn to_json(&self) -> Json {
         json!(self.to_string())
+    }
+
+    fn accepts() -> Accepts {
+        Accepts::like(&["60/m", "100000/s", "off"])
     }
 }
 
@@ -215,14 +367,9 @@ pub struct Span {
 }
 
 impl Span {
-    /// An hour.
-    pub fn hour() -> Self {
-        Self { text: "1h".to_owned(), span: Duration::from_secs(3_600) }
-    }
-
-    /// Half a minute.
-    pub fn half_minute() -> Self {
-        Self { text: "30s".to_owned(), span: Duration::from_secs(30) }
+    /// A span by its text and its seconds, which are the same.
+    pub(super) fn of(text: &str, seconds: u64) -> Self {
+        Self { text: text.to_owned(), span: Duration::from_secs(seconds) }
     }
 
     pub fn duration(&self) -> Duration {
@@ -238,6 +385,10 @@ impl Value for Span {
     fn to_json(&self) -> Json {
         json!(self.text)
     }
+
+    fn accepts() -> Accepts {
+        Accepts::like(&["30s", "1h", "1d12h"])
+    }
 }
 
 impl Value for RealmName {
@@ -251,14 +402,12 @@ impl Value for RealmName {
 }
 
 fn choice<T: ValueEnum>(text: &str) -> Result<T, String> {
-    T::from_str(text, true).map_err(|_| {
-        let names: Vec<String> = T::value_variants()
-            .iter()
-            .filter_map(|variant| variant.to_possible_value())
-            .map(|value| value.get_name().to_owned())
-            .collect();
-        format!("`{text}` is not one of {}", names.join(", "))
-    })
+    T::from_str(text, true).map_err(|_| format!("`{text}` is not one of {}", names::<T>().join(", ")))
+}
+
+fn names<T: ValueEnum>() -> Vec<String> {
+    let values = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    values.map(|value| value.get_name().to_owned()).collect()
 }
 
 fn kind(value: &toml::Value) -> &'static str {

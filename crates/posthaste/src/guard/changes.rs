@@ -1,12 +1,12 @@
-//! Which paths a commit or a push touches, as git tells it. Both names of a renamed file count, and deleted ones do.
+//! The paths that a commit or a push touches, according to git, including deleted files and both names of renamed ones.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::git;
 
-/// Paths that are looked at; who touches more is asked about the first.
-const MOST_PATHS: usize = 2_000;
+/// Paths that are checked; the first ones if there are more.
+const MAX_PATHS: usize = 2_000;
 
 /// What is about to be committed.
 pub(super) fn staged(directory: &Path) -> Result<BTreeSet<String>, String> {
@@ -29,7 +29,7 @@ pub(super) fn pushed(directory: &Path, lines: &str) -> Result<BTreeSet<String>, 
         let except = format!("^{remote}");
         let known = [&log[..], &[except.as_str()]].concat();
         let fresh = [&log[..], &["--not", "--remotes"]].concat();
-        // What the other side has may not be known here; then everything that no remote has counts.
+        // The remote's commit may not exist here; then all commits that no remote has count.
         let out = if none(remote) {
             git(directory, &fresh)
         } else {
@@ -52,7 +52,7 @@ fn parse(out: &[u8]) -> BTreeSet<String> {
             None => continue,
         };
         for path in words.by_ref().take(names) {
-            if paths.len() < MOST_PATHS {
+            if paths.len() < MAX_PATHS {
                 paths.insert(path);
             }
         }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_that_is_touched_counts() {
+    fn all_names_of_changed_files_are_found() {
         let out = b"M\0src/a.rs\0R087\0old name.rs\0new/name.rs\0D\0gone.rs\0A\0caf\xc3\xa9.md\0";
         let paths: Vec<String> = parse(out).into_iter().collect();
         assert_eq!(paths, ["café.md", "gone.rs", "new/name.rs", "old name.rs", "src/a.rs"]);

@@ -1,5 +1,5 @@
-//! Asking the office whether somebody holds what is about to be committed or pushed. No runtime, short patience: a
-//! hook runs at every commit.
+//! Asks the server whether other agents have reserved the paths of a commit or push. It uses no runtime and short timeouts,
+//! because a hook runs at every commit.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -7,20 +7,21 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{changes, git_line};
 use crate::cli::client::is_loopback;
-use crate::projects::git::WorkTree;
+use posthaste_host::projects::git::WorkTree;
 
-/// How long the office may take to answer the knock, and the question.
-const KNOCK: Duration = Duration::from_millis(250);
-const ANSWER: Duration = Duration::from_millis(1_500);
+/// Timeouts of connecting to the server, and of its answer.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// The same for a server on another machine.
-const KNOCK_FAR: Duration = Duration::from_secs(2);
-const ANSWER_FAR: Duration = Duration::from_secs(5);
+const REMOTE_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const REMOTE_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest answer that is read.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_ANSWER_BYTES: u64 = 4 << 20;
 
 /// Which hook asks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,14 +30,14 @@ pub(crate) enum Hook {
     PrePush,
 }
 
-/// What is to be checked.
+/// A check to make.
 #[derive(Debug)]
 pub(crate) struct Question<'a> {
     /// The server to ask; none is running if absent.
     pub(crate) url: Option<&'a str>,
     pub(crate) directory: &'a Path,
     pub(crate) hook: Hook,
-    /// What git said on standard input.
+    /// Git's lines on standard input.
     pub(crate) input: &'a str,
     pub(crate) project: Option<&'a str>,
     pub(crate) agent: Option<String>,
@@ -52,7 +53,7 @@ pub(crate) struct Held {
     pub(crate) until: String,
 }
 
-/// What is held of what is touched.
+/// The reserved paths among the touched ones.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) held: Vec<Held>,
@@ -63,7 +64,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Leaves out what the only agent of this directory holds: it is the one that commits.
+    /// Leaves out reservations of the directory's only agent, which is the one that commits.
     fn without_own(mut self) -> Self {
         if let ([only], false) = (self.here.as_slice(), self.named) {
             self.held.retain(|held| held.agent != *only);
@@ -77,7 +78,32 @@ impl Answer {
     }
 }
 
-/// What others hold of what is touched. An error is why the server could not be asked, which is no reason to stop.
+/// A call of one tool of the MCP door.
+#[derive(Serialize)]
+struct ToolCall {
+    jsonrpc: &'static str,
+    id: u32,
+    method: &'static str,
+    params: ToolParams,
+}
+
+#[derive(Serialize)]
+struct ToolParams {
+    name: &'static str,
+    arguments: Arguments,
+}
+
+#[derive(Serialize)]
+struct Arguments {
+    project_key: String,
+    paths: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<String>,
+}
+
+/// Reservations of other agents on the touched paths. The error says why the server could not be asked; the hook goes on.
 pub(crate) fn ask(question: &Question<'_>) -> Result<Answer, String> {
     let url = question.url.ok_or("no server is running")?;
     let touched = match question.hook {
@@ -95,25 +121,23 @@ pub(crate) fn ask(question: &Question<'_>) -> Result<Answer, String> {
         .clone()
         .or_else(|| git_line(question.directory, &["config", "--get", "posthaste.agent"]).ok());
     let paths: Vec<String> = patterns(&touched, &prefix(&project, &main));
-    let mut given = json!({ "project_key": project, "paths": paths });
     let agent = agent.filter(|agent| !agent.is_empty());
     let named = agent.is_some();
-    match agent {
-        Some(agent) => given["agent_name"] = agent.into(),
-        None => given["directory"] = tree.top.to_string_lossy().into_owned().into(),
-    }
-    let body = json!({
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": { "name": "check_file_reservation_conflicts", "arguments": given },
-    });
-    let answer = post(url, question.token.as_deref(), &body.to_string())?;
+    let directory = (!named).then(|| tree.top.to_string_lossy().into_owned());
+    let arguments = Arguments { project_key: project, paths, agent_name: agent, directory };
+    let call = ToolCall {
+        jsonrpc: "2.0",
+        id: 1,
+        method: "tools/call",
+        params: ToolParams { name: "check_file_reservation_conflicts", arguments },
+    };
+    let body = serde_json::to_string(&call).map_err(|error| error.to_string())?;
+    let answer = post(url, question.token.as_deref(), &body)?;
     let (held, here) = read(&answer)?;
     Ok(Answer { held, named, here }.without_own())
 }
 
-/// A repository that is a part of the project: where in it.
+/// The path of a repository inside its project.
 fn prefix(project: &str, main: &str) -> String {
     match main.strip_prefix(project).and_then(|rest| rest.strip_prefix('/')) {
         Some(rest) if !rest.is_empty() => format!("{rest}/"),
@@ -121,7 +145,7 @@ fn prefix(project: &str, main: &str) -> String {
     }
 }
 
-/// Paths as patterns that mean just them.
+/// Paths as patterns that match only themselves.
 fn patterns(paths: &BTreeSet<String>, prefix: &str) -> Vec<String> {
     let special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\');
     let escaped = |path: &String| -> String {
@@ -135,7 +159,7 @@ fn read(answer: &Value) -> Result<(Vec<Held>, Vec<String>), String> {
     let result = &answer["result"];
     if result["isError"] == true || !result.is_object() {
         let why = result["content"][0]["text"].as_str().or(answer["error"]["message"].as_str());
-        return Err(why.unwrap_or("the office did not understand").to_owned());
+        return Err(why.unwrap_or("the server did not understand").to_owned());
     }
     let mut held = Vec::new();
     for conflict in result["structuredContent"]["conflicts"].as_array().into_iter().flatten() {
@@ -153,16 +177,16 @@ fn read(answer: &Value) -> Result<(Vec<Held>, Vec<String>), String> {
     Ok((held, here.filter_map(Value::as_str).map(str::to_owned).collect()))
 }
 
-/// One request by hand: a client with a runtime would take longer to start than the whole check.
+/// Sends one request without a client library: a runtime would take longer to start than the whole check.
 fn post(url: &str, token: Option<&str>, body: &str) -> Result<Value, String> {
-    // Another machine's name, a path or TLS are for a real client.
+    // A host name, a path or TLS needs the client library.
     let here = url.strip_prefix("http://").filter(|host| host.parse::<std::net::SocketAddr>().is_ok());
     let Some(host) = here else { return post_with_client(url, token, body) };
-    let failed = |error: std::io::Error| format!("the office does not answer: {error}");
-    let address = host.to_socket_addrs().map_err(failed)?.next().ok_or("the office has no address")?;
-    let mut stream = TcpStream::connect_timeout(&address, KNOCK).map_err(failed)?;
-    stream.set_read_timeout(Some(ANSWER)).map_err(failed)?;
-    stream.set_write_timeout(Some(ANSWER)).map_err(failed)?;
+    let failed = |error: std::io::Error| format!("the server does not answer: {error}");
+    let address = host.to_socket_addrs().map_err(failed)?.next().ok_or("the server has no address")?;
+    let mut stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map_err(failed)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(failed)?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT)).map_err(failed)?;
     let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
     let head = format!(
         "POST /mcp HTTP/1.1\r\nHost: {host}\r\n{authorization}Content-Type: application/json\r\n\
@@ -171,10 +195,10 @@ fn post(url: &str, token: Option<&str>, body: &str) -> Result<Value, String> {
     );
     stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).map_err(failed)?;
     let mut bytes = Vec::new();
-    stream.take(MOST_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    stream.take(MAX_ANSWER_BYTES).read_to_end(&mut bytes).map_err(failed)?;
     let text = String::from_utf8_lossy(&bytes);
-    let (_, body) = text.split_once("\r\n\r\n").ok_or("the office broke off")?;
-    serde_json::from_str(body).map_err(|error| format!("the office's answer cannot be read: {error}"))
+    let (_, body) = text.split_once("\r\n\r\n").ok_or("the server closed the connection")?;
+    serde_json::from_str(body).map_err(|error| format!("the server's answer cannot be read: {error}"))
 }
 
 fn post_with_client(url: &str, token: Option<&str>, body: &str) -> Result<Value, String> {
@@ -184,9 +208,13 @@ fn post_with_client(url: &str, token: Option<&str>, body: &str) -> Result<Value,
         .map_err(|error| error.to_string())?;
     let asked = runtime.block_on(async {
         let is_here = is_loopback(url);
-        let (connect, answer) = if is_here { (KNOCK, ANSWER) } else { (KNOCK_FAR, ANSWER_FAR) };
+        let (connect, answer) = if is_here {
+            (CONNECT_TIMEOUT, ANSWER_TIMEOUT)
+        } else {
+            (REMOTE_CONNECT_TIMEOUT, REMOTE_ANSWER_TIMEOUT)
+        };
         let client = reqwest::Client::builder().connect_timeout(connect).timeout(answer).no_proxy();
-        // The server on this machine may show a certificate made for another name.
+        // The certificate of a server on this machine may be for another name.
         let client = client.danger_accept_invalid_certs(is_here).build()?;
         let mut request = client.post(format!("{url}/mcp")).header("content-type", "application/json");
         if let Some(token) = token {
@@ -194,7 +222,7 @@ fn post_with_client(url: &str, token: Option<&str>, body: &str) -> Result<Value,
         }
         request.body(body.to_owned()).send().await?.json::<Value>().await
     });
-    asked.map_err(|error| format!("the office does not answer: {error}"))
+    asked.map_err(|error| format!("the server does not answer: {error}"))
 }
 
 #[cfg(test)]

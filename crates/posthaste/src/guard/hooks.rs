@@ -1,24 +1,24 @@
-//! Putting the hooks in and taking them out. A hook that is there already is kept beside ours and runs first.
+//! Installing and removing the hooks. An existing hook is kept under another name and runs first.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{git, git_line};
-use crate::projects::git::WorkTree;
-use crate::safe_open::{Folder, OpenError};
+use posthaste_host::projects::git::WorkTree;
+use posthaste_host::safe_open::{Folder, OpenError};
 
-/// The most that is read of a hook to find out whether it is ours.
-const MOST_HOOK: u64 = 64 << 10;
+/// The most that is read of a hook to find out whether it is the guard's.
+const MAX_HOOK_BYTES: u64 = 64 << 10;
 
 /// The hooks that the guard has.
 const HOOKS: [&str; 2] = ["pre-commit", "pre-push"];
-/// What a hook that was there before is called now.
+/// The suffix of a hook that existed before.
 const BEFORE: &str = "before-posthaste";
-/// By which our own hooks are known.
-const MARK: &str = "# posthaste guard:";
+/// The text by which the guard's hooks are recognized.
+const SIGNATURE: &str = "# posthaste guard:";
 
-/// What the hooks have to know.
+/// Settings that are written into the hooks.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     /// The flag that says which server is asked, and its value.
@@ -27,13 +27,13 @@ pub(crate) struct Options {
     pub(crate) project: String,
     /// Whether a conflict stops the commit instead of warning.
     pub(crate) block: bool,
-    /// The agent that commits here, where the environment does not say.
+    /// The agent that commits here, unless the environment names one.
     pub(crate) agent: Option<String>,
     /// Whether the hooks may lie outside of the repository.
     pub(crate) anywhere: bool,
 }
 
-/// Puts the hooks into the repository around a directory. Doing it again only renews them.
+/// Installs the hooks in the repository around a directory, or renews them.
 pub(crate) fn install(directory: &Path, options: &Options) -> Result<Vec<PathBuf>, String> {
     let (path, folder) = open(directory, options.anywhere)?;
     let program =
@@ -58,7 +58,7 @@ pub(crate) fn install(directory: &Path, options: &Options) -> Result<Vec<PathBuf
     Ok(installed)
 }
 
-/// Takes the hooks out again and puts back what was there before. Says which were there.
+/// Removes the hooks and restores those that existed before. Returns the removed ones.
 pub(crate) fn uninstall(directory: &Path, anywhere: bool) -> Result<Vec<PathBuf>, String> {
     let (path, folder) = open(directory, anywhere)?;
     let mut removed = Vec::new();
@@ -85,7 +85,7 @@ fn open(directory: &Path, anywhere: bool) -> Result<(PathBuf, Folder), String> {
     let path = directory.join(shown);
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     if !anywhere {
-        // A folder that is not there yet is judged by what it would be made in.
+        // A folder that does not exist yet is judged by the folder it would be made in.
         let existing = path.ancestors().find(|part| part.symlink_metadata().is_ok());
         let real = existing.unwrap_or(&path).canonicalize().map_err(|error| failed(&error))?;
         let common = git_line(directory, &["rev-parse", "--git-common-dir"]).map_err(outside)?;
@@ -105,10 +105,10 @@ fn open(directory: &Path, anywhere: bool) -> Result<(PathBuf, Folder), String> {
 }
 
 fn is_ours(folder: &Folder, hook: &OsStr) -> bool {
-    folder.read(hook, MOST_HOOK).is_ok_and(|text| String::from_utf8_lossy(&text).contains(MARK))
+    folder.read(hook, MAX_HOOK_BYTES).is_ok_and(|text| String::from_utf8_lossy(&text).contains(SIGNATURE))
 }
 
-/// The hook. Plain sh; whatever is missing lets the work go on.
+/// The hook, in plain sh. If anything is missing, git goes on.
 fn script(name: &str, program: &Path, options: &Options) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let path = |path: &Path| quoted(&path.to_string_lossy());
@@ -120,12 +120,12 @@ fn script(name: &str, program: &Path, options: &Options) -> String {
         quoted(&options.project)
     );
     let head = format!(
-        "#!/bin/sh\n{MARK} tells of paths that another agent holds. `posthaste guard uninstall` takes it out.\n\
+        "#!/bin/sh\n{SIGNATURE} tells of paths that another agent holds. `posthaste guard uninstall` takes it out.\n\
          before=\"$(dirname \"$0\")/{name}.{BEFORE}\"\nposthaste={}\n",
         path(program)
     );
     match name {
-        // Both hooks get what git says on standard input.
+        // Both hooks get git's lines on standard input.
         "pre-push" => format!(
             "{head}pushed=$(cat)\n\
              if [ -x \"$before\" ]; then printf '%s\\n' \"$pushed\" | \"$before\" \"$@\" || exit $?; fi\n\

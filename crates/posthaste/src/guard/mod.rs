@@ -1,5 +1,5 @@
-//! The guard: hooks in a git repository that tell of commits and pushes touching paths which another agent holds. Made
-//! to be fast and never in the way: when the office is down, or anything else goes wrong, work goes on.
+//! The guard: hooks in a git repository that warn of commits and pushes touching paths which another agent has reserved.
+//! They are fast and never block work by accident: if the server is down, or anything else fails, git goes on.
 
 pub(crate) mod changes;
 pub(crate) mod check;
@@ -8,7 +8,7 @@ pub(crate) mod hooks;
 use std::path::Path;
 use std::process::Command;
 
-/// What git answers in a directory; an error is what it complained of.
+/// Runs git in a directory; the error is what git printed.
 fn git(directory: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
     let done = Command::new("git").arg("-C").arg(directory).args(args).output();
     let done = done.map_err(|error| format!("git cannot be run: {error}"))?;
@@ -18,7 +18,7 @@ fn git(directory: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
     Err(String::from_utf8_lossy(&done.stderr).trim().to_owned())
 }
 
-/// One line that git answers.
+/// The same, for one line of output.
 fn git_line(directory: &Path, args: &[&str]) -> Result<String, String> {
     git(directory, args).map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned())
 }

@@ -1,5 +1,5 @@
-//! How `posthaste serve` gets the data directory from a server that another command runs inside: it leaves a file in the
-//! directory, and the other one closes.
+//! How `posthaste serve` takes the data directory over from a server inside another command: it writes a file into the
+//! directory, and the other server closes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use posthaste_engine::{Fault, Office, OfficeGuard};
 use super::{Whereabouts, held};
 use crate::cli::exit::Failure;
 
-/// How long a file counts: longer than the other server may take to close.
-const COUNTS_FOR: Duration = Duration::from_secs(12);
+/// How long the file is valid: longer than the other server may take to close.
+const VALID_FOR: Duration = Duration::from_secs(12);
 /// How often, and how long apart, the directory is tried.
 const TRIES: u32 = 240;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
@@ -24,11 +24,11 @@ fn path(data: &Path) -> PathBuf {
 /// Whether a server that is starting waits for the data directory.
 pub(crate) fn is_wanted(data: &Path) -> bool {
     let written = fs::metadata(path(data)).and_then(|file| file.modified());
-    // A file of the future was written before the clock was set back, just now.
-    written.is_ok_and(|at| at.elapsed().map_or(true, |age| age < COUNTS_FOR))
+    // A time in the future means that the clock was set back after the file was written.
+    written.is_ok_and(|at| at.elapsed().map_or(true, |age| age < VALID_FOR))
 }
 
-/// Takes the data directory, from a server inside another command if need be.
+/// Opens the data directory, after a server inside another command has closed it if need be.
 pub(super) async fn open(data: &Path) -> Result<(Office, OfficeGuard), Failure> {
     let first = match Office::open(data, Limits::default()) {
         Err(fault @ Fault::Locked { .. }) if Whereabouts::live(data).is_some_and(|other| other.hosted) => {
@@ -45,7 +45,7 @@ pub(super) async fn open(data: &Path) -> Result<(Office, OfficeGuard), Failure> 
             break;
         }
     }
-    // One that is left behind counts for a few seconds only.
+    // A file that is left behind is valid for a few seconds only.
     drop(fs::remove_file(path(data)));
     taken.map_err(held)
 }

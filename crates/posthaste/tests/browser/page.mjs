@@ -1,4 +1,4 @@
-// The page in a real browser, against an office of its own: node page.mjs PATH-TO-POSTHASTE
+// The page in a real browser, against a server of its own: node page.mjs PATH-TO-POSTHASTE
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -8,15 +8,15 @@ import { Browser } from './driver.mjs';
 
 const [bin, only = ''] = process.argv.slice(2);
 const data = await mkdtemp(join(tmpdir(), 'posthaste-page-'));
-const office = spawn(bin, ['serve', '--data', data, '--listen', '127.0.0.1:0', '--log', 'json', '--log-level', 'error'], { stdio: ['ignore', 'pipe', 'inherit'] });
+const server = spawn(bin, ['serve', '--data', data, '--listen', '127.0.0.1:0', '--log', 'json', '--log-level', 'error'], { stdio: ['ignore', 'pipe', 'inherit'] });
 const base = await new Promise((found, failed) => {
   let text = '';
-  office.stdout.on('data', (chunk) => {
+  server.stdout.on('data', (chunk) => {
     text += chunk;
     const match = text.match(/^ready (\S+)/m);
     if (match) found(match[1]);
   });
-  office.on('exit', () => failed(new Error('the office ended: ' + text)));
+  server.on('exit', () => failed(new Error('the server ended: ' + text)));
 });
 const token = (await readFile(join(data, 'admin.token'), 'utf8')).trim();
 
@@ -52,13 +52,13 @@ async function signIn(address = '/ui') {
   await browser.click('.sign button');
   await browser.find('#rail');
 }
-/// Nothing on the console, nothing asked of anybody else.
+/// Nothing on the console, no requests to other sites.
 async function clean() {
   const { console: said, requests } = await browser.logs();
   const bad = said.filter((line) => !line.startsWith('DEBUG'));
   assert.deepEqual(bad, [], 'the console is quiet');
   const foreign = requests.filter((address) => !address.startsWith(base) && !address.startsWith('data:') && !address.startsWith('chrome') && address !== 'about:blank');
-  assert.deepEqual(foreign, [], 'nobody else is asked for anything');
+  assert.deepEqual(foreign, [], 'no requests to other sites');
 }
 
 const tests = {
@@ -78,21 +78,21 @@ const tests = {
     assert.equal(await browser.run('return document.cookie'), '', 'script sees no cookie');
   },
 
-  async 'a letter arrives live, and pausing keeps it'() {
+  async 'a message arrives live, and pausing keeps it'() {
     await browser.go(`${base}/ui/live?kind=message.sent`);
     await browser.until('following', 'return document.querySelector("#livestate").textContent === "following"');
     await send('ann', 'bob', 'Live one', 'It came by itself');
-    await browser.until('the letter', 'return document.querySelector("#live").textContent.includes("Live one")');
+    await browser.until('the message', 'return document.querySelector("#live").textContent.includes("Live one")');
     await browser.press('p');
     await send('ann', 'bob', 'Held one', 'While paused');
     await browser.until('the count', 'return document.querySelector("#fresh").textContent === "1 new"');
     assert.equal(await browser.run('return document.querySelector("#live").textContent.includes("Held one")'), false);
     await browser.click('#fresh');
-    await browser.until('the held letter', 'return document.querySelector("#live").textContent.includes("Held one")');
+    await browser.until('the held message', 'return document.querySelector("#live").textContent.includes("Held one")');
     assert.equal(await browser.count('#live .row'), 2, 'no row twice');
-    await browser.click('#live .row:last-child a[data-letter]');
+    await browser.click('#live .row:last-child a[data-message]');
     await browser.until('the drawer', 'return document.querySelector("#drawer h2")?.textContent === "Held one"');
-    assert.match(await browser.at(), /letter=/);
+    assert.match(await browser.at(), /message=/);
     await browser.press('\uE00C');
     assert.equal(await browser.count('#drawer article'), 0, 'Escape closes it');
   },
@@ -110,7 +110,7 @@ const tests = {
     await browser.until('the drawer', 'return document.querySelector("#drawer h2")?.textContent === "The quick fox"');
   },
 
-  async 'a conversation shows its lanes and its letters'() {
+  async 'a conversation shows its lanes and its messages'() {
     for (const [from, to, text] of [['ann', 'bob', 'one'], ['bob', 'ann', 'two'], ['ann', 'bob', 'three']]) {
       await send(from, to, `Say ${text}`, `**${text}**`, { conversation: 'talk-1' });
     }
@@ -124,7 +124,7 @@ const tests = {
     await browser.until('the drawer', 'return document.querySelector("#drawer h2")?.textContent === "Say one"');
   },
 
-  async 'a letter is written, completed, previewed and sent with Ctrl+Enter'() {
+  async 'a message is written, completed, previewed and sent with Ctrl+Enter'() {
     await browser.go(`${base}/ui/write`);
     await browser.type('input[name=to]', 'an');
     await browser.until('names to choose from', 'return [...document.querySelectorAll("#offer option")].some((o) => o.value === "ann")');
@@ -140,7 +140,7 @@ const tests = {
     assert.equal(messages[0].door, 'web');
   },
 
-  async 'a letter that asks is read by opening and acknowledged with a key'() {
+  async 'a message that asks is read by opening and acknowledged with a key'() {
     await send('ann', 'admin', 'Please confirm', 'Yes or no?', { ack_required: true, priority: 1 });
     await browser.go(`${base}/ui/inbox`);
     assert.equal(await browser.count('.row.unread'), 1);
@@ -162,11 +162,11 @@ const tests = {
     await browser.press('\uE00C');
   },
 
-  async 'hostile letters do nothing, wherever they are shown'() {
+  async 'hostile messages do nothing, wherever they are shown'() {
     const { id } = await send('ann', 'admin', hostile, hostile, { conversation: 'hostile' });
     await send('ann', 'admin', 'again', { text: hostile, html: hostile }, { conversation: 'hostile' });
     await send('ann', 'bob', 'third', hostile, { conversation: 'hostile' });
-    for (const path of ['/ui', '/ui/inbox', `/ui/inbox?letter=${id}`, `/ui/letters/${id}`, '/ui/conversations/hostile', '/ui/live', '/ui/search?q=pwned', `/ui/write?reply=${id}`]) {
+    for (const path of ['/ui', '/ui/inbox', `/ui/inbox?message=${id}`, `/ui/messages/${id}`, '/ui/conversations/hostile', '/ui/live', '/ui/search?q=pwned', `/ui/write?reply=${id}`]) {
       await browser.go(base + path);
       await browser.until('the page stands', 'return document.readyState === "complete" && getComputedStyle(document.body).display !== "none"');
       for (const link of await browser.run('return [...document.querySelectorAll("main a, aside a")].map((a) => a.getAttribute("href"))')) {
@@ -249,7 +249,7 @@ const tests = {
     await send('ann', 'bob', 'While away', 'offline');
     await browser.cdp('Network.emulateNetworkConditions', { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
     await send('ann', 'bob', 'Back again', 'online');
-    await browser.until('both letters', 'const text = document.querySelector("#live").textContent; return text.includes("While away") && text.includes("Back again")');
+    await browser.until('both messages', 'const text = document.querySelector("#live").textContent; return text.includes("While away") && text.includes("Back again")');
     const seqs = await browser.run('return [...document.querySelectorAll("#live .row")].map((row) => Number(row.dataset.seq))');
     assert.deepEqual(seqs, [...new Set(seqs)].sort((a, b) => a - b), 'in order, none twice');
     await browser.logs(); // being offline is logged by the browser itself
@@ -288,8 +288,8 @@ try {
   }
 } finally {
   if (browser) await browser.close();
-  office.kill();
-  await new Promise((done) => office.on('exit', done));
+  server.kill();
+  await new Promise((done) => server.on('exit', done));
   await rm(data, { recursive: true, force: true });
 }
 console.log(`${Object.keys(tests).length} tests, ${failed} failed`);

@@ -39,7 +39,7 @@ const looks = [
   ['live', '/ui/live'],
   ['inbox', '/ui/inbox?agent=reviewer'],
   ['inbox-mine', '/ui/inbox'],
-  ['letter', first('/ui/inbox?agent=reviewer', '.row a.open')],
+  ['message', first('/ui/inbox?agent=reviewer', '.row a.open')],
   ['conversations', '/ui/conversations'],
   ['conversation', first('/ui/conversations?status=active', '.row:nth-child(2) a.open')],
   ['tasks', '/ui/tasks'],

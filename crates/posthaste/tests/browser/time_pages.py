@@ -1,4 +1,4 @@
-"""Times the pages of a running office, fifteen times each: time_pages.py PORT DATA-DIRECTORY"""
+"""Times the pages of a running server, fifteen times each: time_pages.py PORT DATA-DIRECTORY"""
 import http.client
 import re
 import sys

@@ -1,4 +1,4 @@
-//! Files that messages carry, through every door: what enters by one can be read through every other.
+//! Attachments through every door: a file sent through one can be read through every other.
 
 use std::fs;
 
@@ -6,13 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::bridge::until;
-use crate::harness::TestDir;
-use crate::map_client::Client;
+use crate::harness::{LONG, TestDir, eventually};
+use crate::map::client::Client;
 use crate::office::{Office, Trouble};
 use crate::web::Visitor;
 
-/// Asks for a path with a token; gives status, some headers and the bytes.
+/// The status, some headers and the body of a GET with a token.
 async fn get(office: &Office, path: &str, token: &str) -> (u16, String, Vec<u8>) {
     let request = reqwest::Client::new().get(format!("{}{path}", office.url())).bearer_auth(token);
     let answer = request.send().await.unwrap();
@@ -27,7 +26,7 @@ async fn token(office: &Office, name: &str) -> String {
     made["token"].as_str().unwrap().to_owned()
 }
 
-// F18: from the command line to a file, with a name that does no harm.
+// F18: from the command line to a file, under a safe name.
 #[tokio::test]
 async fn the_command_line_sends_lists_and_saves_files() {
     let dir = TestDir::new();
@@ -60,9 +59,9 @@ async fn the_command_line_sends_lists_and_saves_files() {
     assert_eq!(office.close(), Some(0));
 }
 
-// F18: a party of the message downloads the file with its token; others do not learn that it is there.
+// F18: participants of the message download the file with their tokens; others do not learn that it exists.
 #[tokio::test]
-async fn only_parties_of_a_message_read_its_files() {
+async fn only_participants_of_a_message_read_its_files() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let [ann, bob, eve] =
@@ -71,8 +70,8 @@ async fn only_parties_of_a_message_read_its_files() {
         office.as_bearer(token).call("register", json!({ "id": name })).await.unwrap();
     }
     let file = json!({ "name": "a \"b\".html", "media_type": "text/html", "data": STANDARD.encode("<b>") });
-    let letter = json!({ "to": ["bob"], "body": "x", "attachments": [file] });
-    let sent = office.as_bearer(&ann).call("send", letter).await.unwrap();
+    let message = json!({ "to": ["bob"], "body": "x", "attachments": [file] });
+    let sent = office.as_bearer(&ann).call("send", message).await.unwrap();
     let asked = json!({ "message": sent["id"] });
     let shown = office.as_bearer(&bob).call("message", asked).await.unwrap()["attachments"][0].clone();
     let url = shown["url"].as_str().unwrap();
@@ -85,20 +84,20 @@ async fn only_parties_of_a_message_read_its_files() {
         );
     }
     assert_eq!(get(&office, url, &eve).await.0, 404);
-    assert_eq!(get(&office, url, "ph_nobody").await.0, 401);
+    assert_eq!(get(&office, url, "ph_unknown").await.0, 401);
     let asked = json!({ "message": sent["id"], "sha256": shown["sha256"] });
     let refused = Err(Trouble::Refused("no_such_attachment".to_owned()));
     assert_eq!(office.as_bearer(&eve).call("attachment", asked.clone()).await, refused);
     let found = office.as_bearer(&bob).call("attachment", asked).await.unwrap();
     assert_eq!(found["data"], json!(STANDARD.encode("<b>")));
-    // A message that names a file which no door took leads to no file.
+    // More than 20 files in one message are refused.
     let many =
         json!({ "to": ["bob"], "body": "x", "attachments": vec![json!({ "name": "a", "data": "" }); 21] });
     assert!(office.as_bearer(&ann).call("send", many).await.is_err());
     assert_eq!(office.close(), Some(0));
 }
 
-// F18: a file is shown by MAP, AIRC, a mailbox and the page, each in its own place and with a way to fetch it.
+// F18: MAP, AIRC, mailbox files and the page each show a file with a URL to fetch it.
 #[tokio::test]
 async fn a_file_is_shown_at_every_door() {
     let (dir, mail) = (TestDir::new(), TestDir::new());
@@ -108,17 +107,17 @@ async fn a_file_is_shown_at_every_door() {
     let [mapper, aircer] = [token(&office, "mapper").await, token(&office, "aircer").await];
     let mut map = Client::agent_at(office.url(), &mapper, "mapper").await;
     office.as_bearer(&aircer).call("register", json!({ "id": "aircer" })).await.unwrap();
-    until("the mailbox", async || {
+    eventually(LONG, "the mailbox is registered", async || {
         let page = office.call("agents", json!({})).await.unwrap();
         page["agents"].as_array().unwrap().iter().any(|agent| agent["id"] == "fil")
     })
     .await;
 
     let file = json!({ "name": "plan.txt", "data": STANDARD.encode("the plan") });
-    let letter = json!({ "from": "admin", "to": ["mapper", "aircer", "fil"], "subject": "s", "body": "x",
+    let message = json!({ "from": "admin", "to": ["mapper", "aircer", "fil"], "subject": "s", "body": "x",
         "attachments": [file] });
     office.call("register", json!({ "id": "admin", "kind": "user" })).await.unwrap();
-    let sent = office.call("send", letter).await.unwrap();
+    let sent = office.call("send", message).await.unwrap();
     let id = sent["id"].as_str().unwrap();
 
     let shown = map.message().await["meta"]["_meta"]["attachments"][0].clone();
@@ -133,7 +132,7 @@ async fn a_file_is_shown_at_every_door() {
 
     let folder = mail.path().join("fil");
     let mut text = None;
-    until("the file in the mailbox", async || {
+    eventually(LONG, "the file is in the mailbox", async || {
         let files = fs::read_dir(&folder).unwrap().flatten().map(|file| file.path());
         let mut files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
         text = files.next();
@@ -144,8 +143,8 @@ async fn a_file_is_shown_at_every_door() {
     assert_eq!(file["attachments"], format!("plan.txt (text/plain, 8 bytes): {url}"));
 
     let visitor = Visitor::signed_in(&office, office.token()).await;
-    let page = visitor.get(&format!("/ui/letters/{id}")).await;
-    let link = format!("/ui/letters/{id}/attachments/{}", shown["sha256"].as_str().unwrap());
+    let page = visitor.get(&format!("/ui/messages/{id}")).await;
+    let link = format!("/ui/messages/{id}/attachments/{}", shown["sha256"].as_str().unwrap());
     assert!(page.text.contains(&link) && page.text.contains("plan.txt"), "{}", page.text);
     assert_eq!(visitor.get(&link).await.text, "the plan");
     assert_eq!(office.close(), Some(0));

@@ -1,4 +1,4 @@
-//! Nothing acknowledged is lost, whatever happens to the process or the disk.
+//! Nothing acknowledged is lost when the process is killed or the disk is full.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,36 +12,37 @@ use crate::office::{Office, Trouble};
 const WRITERS: usize = 8;
 const ROUNDS: u64 = 25;
 
-/// Keys of acknowledged letters and the ids they were acknowledged with.
+/// Keys of acknowledged messages and the ids they were acknowledged with.
 type Acknowledged = Arc<Mutex<HashMap<String, String>>>;
 
-/// 25 times: eight writers at once, `kill -9` at a random moment, restart. Every acknowledged letter is there once, under
-/// the id it was acknowledged with; no letter is there twice; the file is sound each time.
+/// 25 times: eight writers at once, `kill -9` at a random moment, restart. Every acknowledged message is there once, under
+/// the id it was acknowledged with; no message is there twice; the database is intact each time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killing_the_process_loses_nothing_acknowledged() {
     let dir = TestDir::new();
     let acknowledged = Acknowledged::default();
     let mut after = 0;
-    let mut chance = Chance(0x9E37_79B9_7F4A_7C15);
+    let mut rng = Rng(0x9E37_79B9_7F4A_7C15);
     let office = Office::open(dir.path());
     for writer in 0..WRITERS {
         office.register(&name(writer)).await;
     }
     let mut office = Some(office);
     for round in 0..ROUNDS {
-        let running = Arc::new(office.take().expect("an open office"));
+        let running = Arc::new(office.take().expect("a running server"));
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
                 tokio::spawn(write_until_silence(running.clone(), acknowledged.clone(), writer, round))
             })
             .collect();
-        tokio::time::sleep(Duration::from_millis(20 + chance.next() % 230)).await;
+        // The kill comes at a moment that nothing announces; every assertion is made after the restart.
+        tokio::time::sleep(Duration::from_millis(20 + rng.next() % 230)).await;
         let pid = rustix::process::Pid::from_raw(running.pid().cast_signed()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         for writer in writers {
             writer.await.unwrap();
         }
-        Arc::into_inner(running).expect("nobody else holds it").kill();
+        Arc::into_inner(running).expect("the writers have ended").kill();
 
         let doctor = dir.posthaste().args(["doctor"]).run();
         assert_eq!(doctor.code, 0, "round {round}: {}{}", doctor.stdout, doctor.stderr);
@@ -49,11 +50,11 @@ async fn killing_the_process_loses_nothing_acknowledged() {
         after = check(&reopened, &acknowledged, round, after).await;
         office = Some(reopened);
     }
-    let office = office.expect("an open office");
+    let office = office.expect("a running server");
     check_everything(&office, &acknowledged).await;
     assert_eq!(office.close(), Some(0));
     let total = acknowledged.lock().unwrap().len();
-    assert!(total > ROUNDS as usize, "only {total} letters were acknowledged: the test has tested nothing");
+    assert!(total > ROUNDS as usize, "only {total} messages were acknowledged: the test has tested nothing");
 }
 
 async fn write_until_silence(office: Arc<Office>, acknowledged: Acknowledged, writer: usize, round: u64) {
@@ -70,14 +71,14 @@ async fn write_until_silence(office: Arc<Office>, acknowledged: Acknowledged, wr
     }
 }
 
-/// Looks at what this round brought; gives the place where the next one starts.
+/// Checks the messages of this round; returns the seq after which the next round starts.
 async fn check(office: &Office, acknowledged: &Acknowledged, round: u64, after: i64) -> i64 {
     let mut found: HashMap<String, String> = HashMap::new();
     let mut last = after;
     for writer in 0..WRITERS {
-        for letter in office.inbox(&name(writer), after).await {
-            last = last.max(letter["seq"].as_i64().unwrap());
-            let (key, id) = key_and_id(&letter);
+        for message in office.inbox(&name(writer), after).await {
+            last = last.max(message["seq"].as_i64().unwrap());
+            let (key, id) = key_and_id(&message);
             assert_eq!(found.insert(key.clone(), id), None, "{key} is there twice");
         }
     }
@@ -85,7 +86,7 @@ async fn check(office: &Office, acknowledged: &Acknowledged, round: u64, after: 
     for (key, id) in acknowledged.lock().unwrap().iter().filter(|(key, _)| key.starts_with(&start)) {
         assert_eq!(found.get(key), Some(id), "{key} was acknowledged");
     }
-    // Whoever did not hear back sends again under the same key: still once, whether it had been taken or not.
+    // A writer without a response sends again under the same key: the message counts once, committed before the kill or not.
     for writer in 0..WRITERS {
         let unheard = (0..).map(|n| format!("{round}-{writer}-{n}"));
         let key = unheard.into_iter().find(|key| !acknowledged.lock().unwrap().contains_key(key)).unwrap();
@@ -102,8 +103,8 @@ async fn check(office: &Office, acknowledged: &Acknowledged, round: u64, after: 
 async fn check_everything(office: &Office, acknowledged: &Acknowledged) {
     let mut found = HashMap::new();
     for writer in 0..WRITERS {
-        for letter in office.inbox(&name(writer), 0).await {
-            let (key, id) = key_and_id(&letter);
+        for message in office.inbox(&name(writer), 0).await {
+            let (key, id) = key_and_id(&message);
             assert_eq!(found.insert(key.clone(), id), None, "{key} is there twice");
         }
     }
@@ -112,10 +113,10 @@ async fn check_everything(office: &Office, acknowledged: &Acknowledged) {
     }
 }
 
-/// A disk that fills up: a clear refusal, red health, reads still served; with space and a restart everything
-/// acknowledged is there and the office takes mail again.
+/// A full disk: writes are refused as `read_only`, health is red, reads continue. With space and a restart everything
+/// acknowledged is there and writes are accepted again.
 #[tokio::test]
-async fn a_full_disk_is_said_and_loses_nothing_acknowledged() {
+async fn a_full_disk_is_reported_and_loses_nothing_acknowledged() {
     let dir = TestDir::new();
     let office = Office::open_with_file_limit(dir.path(), 1_024);
     office.register("ann").await;
@@ -131,7 +132,7 @@ async fn a_full_disk_is_said_and_loses_nothing_acknowledged() {
     };
     assert_eq!(refusal, Trouble::Refused("read_only".to_owned()));
     assert!(!acknowledged.is_empty());
-    // It stays so: a write that failed is not tried again as if nothing had happened.
+    // The realm stays read-only: a failed write is not retried before a restart.
     let again = office.send("ann", "ann", "small", "small").await;
     assert_eq!(again, Err(Trouble::Refused("read_only".to_owned())));
     let (status, health) = office.get("/health").await;
@@ -149,16 +150,16 @@ async fn a_full_disk_is_said_and_loses_nothing_acknowledged() {
     assert_eq!(dir.posthaste().args(["doctor"]).run().code, 0);
 }
 
-/// Two processes on one directory is how the neighbours lose mail.
+/// Two servers on one data directory would lose mail.
 #[tokio::test]
-async fn a_second_office_is_refused_until_the_first_is_gone() {
+async fn second_server_on_a_directory_is_refused() {
     let dir = TestDir::new();
     let first = Office::open(dir.path());
     let second = dir.posthaste().args(["serve", "--listen", "127.0.0.1:0"]).run();
     assert_eq!(second.code, 5, "{}", second.stderr);
     assert!(second.stderr.contains(&first.pid().to_string()), "the holder is named: {}", second.stderr);
     first.kill();
-    // The lock goes with its holder, even with one that was killed.
+    // The lock ends with the process that holds it, also when that was killed.
     assert_eq!(Office::open(dir.path()).close(), Some(0));
 }
 
@@ -166,20 +167,20 @@ fn name(writer: usize) -> String {
     format!("writer-{writer}")
 }
 
-fn key_and_id(letter: &Value) -> (String, String) {
-    let text = |field: &str| letter[field].as_str().unwrap().to_owned();
-    assert_eq!(letter["body"], letter["key"], "a letter says what was sent under its key");
+fn key_and_id(message: &Value) -> (String, String) {
+    let text = |field: &str| message[field].as_str().unwrap().to_owned();
+    assert_eq!(message["body"], message["key"], "the body of a message is its key");
     (text("key"), text("id"))
 }
 
-fn ids(letters: &[Value]) -> Vec<String> {
-    letters.iter().map(|letter| letter["id"].as_str().unwrap().to_owned()).collect()
+fn ids(messages: &[Value]) -> Vec<String> {
+    messages.iter().map(|message| message["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Numbers that look random and are the same in every run.
-struct Chance(u64);
+/// A pseudo-random generator with a fixed seed.
+struct Rng(u64);
 
-impl Chance {
+impl Rng {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

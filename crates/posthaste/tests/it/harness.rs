@@ -1,4 +1,4 @@
-//! A scratch directory, the program as a command, and a listener to talk to.
+//! A temporary directory, the program as a command, a listener, and waiting for a condition.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use axum::Router;
-use posthaste::http::listen::{ListenOptions, serve};
+use posthaste_host::http::listen::{ListenOptions, serve};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// Longer than anything here should take, shorter than the runner's patience.
+/// Time limit for every wait in the tests: more than any of them needs, less than the runner's timeout.
 pub(crate) const LONG: Duration = Duration::from_secs(10);
 
-/// A directory that goes away with the test. Its parent belongs to the test, too, so that `../x` is nothing that another
-/// program has left in the system's temporary directory.
+/// A directory that is deleted with the test. Its parent belongs to the test too, so that `../x` cannot be a file that
+/// another program left in the system's temporary directory.
 pub(crate) struct TestDir {
     path: PathBuf,
     _parent: tempfile::TempDir,
@@ -49,7 +49,7 @@ impl TestDir {
     }
 }
 
-/// The program, cut off from the settings of whoever runs the tests.
+/// The program, without the environment of the user who runs the tests.
 pub(crate) struct Posthaste {
     pub(crate) command: Command,
 }
@@ -97,7 +97,7 @@ impl Ran {
     }
 }
 
-/// A listener on a port of its own.
+/// A listener on a free port.
 pub(crate) struct Listening {
     pub(crate) address: SocketAddr,
     pub(crate) stop: CancellationToken,
@@ -105,7 +105,7 @@ pub(crate) struct Listening {
 }
 
 pub(crate) async fn listen(app: Router, options: ListenOptions) -> Listening {
-    // Each test is its own process, and rustls must not have to guess.
+    // Each test is a process of its own, and rustls needs a default provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -119,7 +119,7 @@ impl Listening {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// One request on a connection of its own, and the whole answer.
+    /// Sends one request on a new connection and returns the whole response.
     pub(crate) async fn ask(&self, request: &str) -> String {
         let mut stream = self.connect().await;
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -130,12 +130,21 @@ impl Listening {
         self.ask(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")).await
     }
 
-    /// Closes, and says how long it took.
+    /// Closes the listener; returns how long that took.
     pub(crate) async fn close(self) -> Duration {
         let start = std::time::Instant::now();
         self.stop.cancel();
         timeout(LONG, self.done).await.expect("the listener ends").unwrap().unwrap();
         start.elapsed()
+    }
+}
+
+/// Polls `condition` until it holds. Panics with `what` if it does not within `limit`.
+pub(crate) async fn eventually(limit: Duration, what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let started = std::time::Instant::now();
+    while !condition().await {
+        assert!(started.elapsed() < limit, "not within {limit:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -146,15 +155,15 @@ pub(crate) async fn rest(stream: &mut (impl AsyncRead + Unpin)) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// One keep-alive request and as much of the answer as its head and `body` take.
+/// Sends one keep-alive request and reads the response up to the end of `body`.
 pub(crate) async fn keep_alive(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), body: &str) -> String {
     stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
     while !answer.ends_with(body.as_bytes()) {
-        let mut piece = [0; 1024];
-        let count = timeout(LONG, stream.read(&mut piece)).await.expect("an answer").unwrap();
+        let mut chunk = [0; 1024];
+        let count = timeout(LONG, stream.read(&mut chunk)).await.expect("an answer").unwrap();
         assert!(count > 0, "ended after {}", String::from_utf8_lossy(&answer));
-        answer.extend_from_slice(&piece[..count]);
+        answer.extend_from_slice(&chunk[..count]);
     }
     String::from_utf8(answer).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The real program as an office: started, spoken to over HTTP, stopped or killed.
+//! The real program as a server: started, called over HTTP, stopped or killed.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -6,34 +6,34 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// The program under test: this build, unless POSTHASTE_TEST_PROGRAM names another. Figures are worth more from a release
-/// build, and an older one shows that a test can fail.
+/// The program under test: this build, unless POSTHASTE_TEST_PROGRAM names another (a release build for figures, an older
+/// one to see a test fail).
 fn program() -> std::ffi::OsString {
     std::env::var_os("POSTHASTE_TEST_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_posthaste").into())
 }
 
-/// A running office that is ended with the test.
+/// A running server that is killed with the test.
 pub(crate) struct Office {
     child: Child,
     operator: Bearer,
 }
 
-/// Somebody who speaks to an office with a token.
+/// A caller with a token.
 pub(crate) struct Bearer {
     base: String,
     token: String,
     http: reqwest::Client,
 }
 
-/// What an office answered: the result, or the refusal's word.
+/// A response: the result, or why there is none.
 pub(crate) type Answer = Result<Value, Trouble>;
 
 /// Why there is no result.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Trouble {
-    /// The office said no, with this word.
+    /// The server refused, with this code.
     Refused(String),
-    /// Nobody answered.
+    /// There was no response.
     Silence,
 }
 
@@ -45,7 +45,7 @@ impl Office {
         Self::start(command, data)
     }
 
-    /// Starts another build of it.
+    /// Starts another build of the program.
     pub(crate) fn open_program(program: &Path, data: &Path) -> Self {
         let mut command = Command::new(program);
         command.env_clear();
@@ -62,7 +62,7 @@ impl Office {
         Self::start_with(command, data, args)
     }
 
-    /// Starts it so that no file can grow beyond a number of KiB.
+    /// Starts it with a limit on the size of every file, in KiB.
     pub(crate) fn open_with_file_limit(data: &Path, kib: u64) -> Self {
         let mut command = Command::new("bash");
         // The signal is ignored, so that the write fails as it does on a full disk.
@@ -71,21 +71,21 @@ impl Office {
         Self::start(command, data)
     }
 
-    /// Starts it such that it finds the programs of this machine.
+    /// Starts it with this machine's `PATH`.
     pub(crate) fn open_with_path(data: &Path) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         Self::start(command, data)
     }
 
-    /// Starts it in a directory of its own choice, with further flags.
+    /// Starts it in a working directory, with further flags.
     pub(crate) fn open_in(data: &Path, directory: &Path, flags: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste"));
         command.env_clear().current_dir(directory);
         Self::start_with(command, data, flags)
     }
 
-    /// Starts it with further flags; what it logs goes into a file.
+    /// Starts it with further flags and its log in a file.
     pub(crate) fn open_logging<'a>(
         data: &Path,
         flags: impl IntoIterator<Item = &'a str>,
@@ -97,7 +97,7 @@ impl Office {
         Self::start_as(command, data, "info", flags, log.into())
     }
 
-    /// Starts it with everything that can be logged going into a file, and further flags.
+    /// Starts it with further flags and its log, at level trace, in a file.
     pub(crate) fn open_talkative(
         data: &Path,
         form: &str,
@@ -127,7 +127,7 @@ impl Office {
         flags: impl IntoIterator<Item = &'a str>,
         log: Stdio,
     ) -> Self {
-        // Each test is its own process, and rustls must not have to guess.
+        // Each test is a process of its own, and rustls needs a default provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", level, "--data"]).arg(data);
         let mut child = command.args(flags).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
@@ -152,48 +152,48 @@ impl Office {
         self.child.id()
     }
 
-    /// Ends it as a power cut would.
+    /// Kills the process, as a power cut would.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks it to close and gives its exit code.
+    /// Sends SIGTERM and returns the exit code.
     pub(crate) fn close(mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         self.child.wait().unwrap().code()
     }
 
-    /// Waits until it has ended after a signal and gives its exit code.
+    /// Waits until the process has ended after a signal and returns its exit code.
     pub(crate) fn ended(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 
-    /// Calls one of the office's own methods as the one who runs it.
+    /// Calls one of the server's own methods as the operator.
     pub(crate) async fn call(&self, method: &str, params: Value) -> Answer {
         self.operator.call(method, params).await
     }
 
-    /// Somebody else with another token.
+    /// A caller with another token.
     pub(crate) fn as_bearer(&self, token: &str) -> Bearer {
         let Bearer { base, http, .. } = &self.operator;
         Bearer { base: base.clone(), token: token.to_owned(), http: http.clone() }
     }
 
-    /// The same on connections of its own. Those of one client serve all who have it, and each is driven by the thread that
-    /// opened it.
+    /// A caller with another token and its own connections. A client's connections are shared by its clones, and each is
+    /// driven by the thread that opened it.
     pub(crate) fn apart(&self, token: &str) -> Bearer {
         Bearer { http: reqwest::Client::new(), ..self.as_bearer(token) }
     }
 
-    /// What is answered to a body, whatever it is.
+    /// The response to any body.
     pub(crate) async fn post(&self, body: &str) -> Value {
         let text = self.operator.post(body.to_owned()).await.expect("an answer");
         serde_json::from_str(&text).unwrap()
     }
 
-    /// The status and body of a plain question.
+    /// The status and body of a GET.
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         let request =
             self.operator.http.get(format!("{}{path}", self.operator.base)).bearer_auth(&self.operator.token);
@@ -210,17 +210,17 @@ impl Office {
         self.call("send", json!({ "from": from, "to": [to], "body": body, "key": key })).await
     }
 
-    /// Every letter an agent has after a place, oldest first.
+    /// Every message of an agent after a seq, oldest first.
     pub(crate) async fn inbox(&self, agent: &str, mut after: i64) -> Vec<Value> {
-        let mut letters = Vec::new();
+        let mut messages = Vec::new();
         loop {
             let params = json!({ "agent": agent, "after": after, "order": "oldest", "limit": 1000 });
             let mut page = self.call("inbox", params).await.unwrap();
             let Value::Array(items) = page["messages"].take() else { panic!("no messages in {page}") };
-            letters.extend(items);
+            messages.extend(items);
             match page["next"].as_i64() {
                 Some(next) => after = next,
-                None => return letters,
+                None => return messages,
             }
         }
     }
@@ -252,7 +252,7 @@ impl Bearer {
 
 impl Drop for Office {
     fn drop(&mut self) {
-        // Only for tests that failed: the others have ended it.
+        // For tests that failed; the others have ended the process.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::payload::{Payload, PayloadError};
 use crate::canonical::{self, CanonicalError, Node};
-use crate::signing::{Claim, PublicKey, SigningError};
+use crate::signing::{PublicKey, SigningError};
 use crate::time;
 
 /// Longest `id` or `nonce`, in bytes.
@@ -129,13 +129,8 @@ impl Envelope {
 
     /// Verifies the signature with the sender's key.
     pub fn verify(&self, key: &PublicKey) -> Result<(), SigningError> {
-        self.claim(key)?.check()
-    }
-
-    /// The signature as a [`Claim`], for batch verification.
-    pub fn claim(&self, key: &PublicKey) -> Result<Claim, SigningError> {
         let Some(Value::String(signature)) = &self.signature else { return Err(SigningError::Unsigned) };
-        Ok(Claim { key: *key, signed: self.signed.clone(), signature: signature.parse()? })
+        key.verify(self.signed.as_bytes(), &signature.parse()?)
     }
 
     /// Verifies a signature that does not cover `text`, a copy of `body`: one published client adds `text` after signing.

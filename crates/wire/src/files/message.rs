@@ -4,7 +4,7 @@
 //! files without some of them, and the variant of the peers' tests (`from`, `to`, `channel`, `payload`, `timestamp`,
 //! `durable`), which has no `read`, `type` and `subject`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::name::FileName;
 use super::text;
@@ -127,7 +127,8 @@ impl FileMessage {
         let subject = text("subject");
         let stamp = || FileName::parse(name).map(|name| name.stamp.to_string());
         let timestamp = text("timestamp").or_else(stamp).unwrap_or_default();
-        let body = fields.remove("body").or_else(|| fields.remove("payload")).unwrap_or(json!(""));
+        let body =
+            fields.remove("body").or_else(|| fields.remove("payload")).unwrap_or_else(|| Value::from(""));
         let subject = subject.unwrap_or_else(|| derived_subject(&body));
         Ok(Self { from, to, kind, subject, body, timestamp, read, priority, extra: fields })
     }
@@ -143,14 +144,14 @@ impl FileMessage {
     pub fn to_value(&self) -> Value {
         let mut object = self.extra.clone();
         let fields = [
-            ("from", json!(self.from)),
-            ("to", json!(self.to)),
-            ("type", json!(self.kind)),
-            ("subject", json!(self.subject)),
+            ("from", self.from.as_str().into()),
+            ("to", self.to.as_str().into()),
+            ("type", self.kind.as_str().into()),
+            ("subject", self.subject.as_str().into()),
             ("body", self.body.clone()),
-            ("timestamp", json!(self.timestamp)),
-            ("read", json!(self.read)),
-            ("priority", json!(self.priority)),
+            ("timestamp", self.timestamp.as_str().into()),
+            ("read", self.read.into()),
+            ("priority", self.priority.as_str().into()),
         ];
         object.extend(fields.map(|(key, value)| (key.to_owned(), value)));
         Value::Object(object)

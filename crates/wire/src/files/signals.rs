@@ -1,7 +1,8 @@
 //! Hooks (an agent's assigned work) and nudges (the latest signal to an agent), kept next to the mail directory. Field
 //! names are parsed in snake case and camel case; only nudges are written.
 
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::text;
 
@@ -16,14 +17,15 @@ pub const LATEST_NUDGE_FILE: &str = "latest.json";
 pub const NUDGE_TYPES: [&str; 6] =
     ["health_check", "stall_warning", "priority_change", "abort", "sync_request", "nudge_response"];
 
-/// The work assigned to an agent.
-#[derive(Clone, Debug, PartialEq)]
+/// The work assigned to an agent. Serialized as in responses, which is not the form of the file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hook {
     /// The agent.
     pub agent: String,
     /// `empty`, `pending`, `active` or `completed`.
     pub status: String,
     /// Id of the work item, if there is one.
+    #[serde(rename = "bead_id")]
     pub bead: Option<String>,
     /// Title of the work item.
     pub title: Option<String>,
@@ -53,19 +55,17 @@ impl Hook {
     /// The hook as JSON, for API responses.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        json!({
-            "agent": self.agent, "status": self.status, "bead_id": self.bead, "title": self.title,
-            "assigned_at": self.assigned_at, "last_activity": self.last_activity,
-        })
+        serde_json::to_value(self).unwrap_or_default()
     }
 }
 
-/// A signal to an agent; it replaces the previous one.
-#[derive(Clone, Debug, PartialEq)]
+/// A signal to an agent; it replaces the previous one. Files of other writers are parsed with [`Nudge::parse`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Nudge {
     /// The sender.
     pub from: String,
     /// The type; one of [`NUDGE_TYPES`] in files that we write.
+    #[serde(rename = "type")]
     pub kind: String,
     /// The text.
     pub message: String,
@@ -94,10 +94,7 @@ impl Nudge {
     /// The nudge as a JSON object.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        json!({
-            "from": self.from, "type": self.kind, "message": self.message, "timestamp": self.timestamp,
-            "requires_response": self.requires_response,
-        })
+        serde_json::to_value(self).unwrap_or_default()
     }
 
     /// The exact text of the file.
@@ -105,6 +102,16 @@ impl Nudge {
     pub fn to_text(&self) -> String {
         text::canonical(&self.to_value())
     }
+}
+
+/// A nudge and the agent that it was sent to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SentNudge {
+    /// The nudge.
+    #[serde(flatten)]
+    pub nudge: Nudge,
+    /// The agent.
+    pub to: String,
 }
 
 fn either<'a>(fields: &'a Map<String, Value>, snake: &str, camel: &str) -> Option<&'a Value> {
@@ -143,5 +150,13 @@ mod tests {
             requires_response: true,
         };
         assert_eq!(Nudge::parse(nudge.to_text().as_bytes()), Some(nudge));
+    }
+
+    #[test]
+    fn hooks_and_nudges_are_shown_with_their_members_in_order() {
+        let hook = r#"{"agent":"p","status":"pending","bead_id":"gt-1","title":null,"assigned_at":null,"last_activity":null}"#;
+        let nudge = r#"{"from":"w","type":"abort","message":"stop","timestamp":"t","requires_response":false,"to":"p"}"#;
+        assert_eq!(serde_json::to_string(&serde_json::from_str::<Hook>(hook).unwrap()).unwrap(), hook);
+        assert_eq!(serde_json::to_string(&serde_json::from_str::<SentNudge>(nudge).unwrap()).unwrap(), nudge);
     }
 }

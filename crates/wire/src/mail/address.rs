@@ -1,11 +1,13 @@
 //! Addresses: a type and a name, with `@swarm` for addresses in another swarm.
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::fields::{FieldError, Fields};
 
 /// The type of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AddressType {
     /// An administrator of the swarm.
     Admin,
@@ -40,7 +42,8 @@ impl AddressType {
 }
 
 /// The address of a sender or recipient.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MailAddress {
     /// The type.
     pub address_type: AddressType,
@@ -74,12 +77,6 @@ impl MailAddress {
         let address_type = AddressType::parse(fields.text("address_type")?)
             .ok_or_else(|| FieldError::new("address_type", "must be admin, agent, user or system"))?;
         Ok(Self { address_type, address: fields.non_empty_text("address")?.to_owned() })
-    }
-
-    /// The address as JSON.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        json!({ "address_type": self.address_type.as_str(), "address": self.address })
     }
 }
 

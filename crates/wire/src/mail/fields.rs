@@ -39,6 +39,19 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
+/// Implements `Deserialize` by the type's own `read`, which checks the schema and names the field.
+macro_rules! deserialize_by_read {
+    ($($of:ty),+ $(,)?) => {$(
+        impl<'de> serde::Deserialize<'de> for $of {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let value = <serde_json::Value as serde::Deserialize>::deserialize(deserializer)?;
+                Self::read(&value).map_err(serde::de::Error::custom)
+            }
+        }
+    )+};
+}
+pub(crate) use deserialize_by_read;
+
 type FieldResult<T> = Result<T, FieldError>;
 
 /// A JSON object with typed field access.

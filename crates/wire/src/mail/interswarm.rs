@@ -1,9 +1,10 @@
 //! MAILInterswarmMessage: a payload sent from one swarm to another.
 
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 
-use super::fields::{FieldError, Fields, texts};
-use super::message::{MsgType, Payload};
+use super::fields::{FieldError, Fields, deserialize_by_read, texts};
+use super::message::{MsgType, Payload, PayloadForm};
 use super::owner::Owner;
 
 /// A message between swarms.
@@ -82,21 +83,59 @@ impl Interswarm {
             metadata: fields.optional_object("metadata")?.cloned(),
         })
     }
+}
 
-    /// The message as JSON. `auth_token` and `metadata` are always written, because the reference requires them.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        json!({
-            "message_id": self.message_id,
-            "source_swarm": self.source_swarm,
-            "target_swarm": self.target_swarm,
-            "timestamp": self.timestamp,
-            "payload": self.payload.to_json(self.msg_type),
-            "msg_type": self.msg_type.as_str(),
-            "auth_token": self.auth_token.as_deref().unwrap_or_default(),
-            "task_owner": self.task_owner.to_string(),
-            "task_contributors": self.task_contributors.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "metadata": self.metadata.clone().unwrap_or_default(),
-        })
+/// Writes `auth_token` and `metadata` always, because the reference requires them.
+impl Serialize for Interswarm {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Form<'a> {
+            message_id: &'a str,
+            source_swarm: &'a str,
+            target_swarm: &'a str,
+            timestamp: &'a str,
+            payload: PayloadForm<'a>,
+            msg_type: MsgType,
+            auth_token: &'a str,
+            task_owner: &'a Owner,
+            task_contributors: &'a [Owner],
+            metadata: &'a Map<String, Value>,
+        }
+        let none = Map::new();
+        let form = Form {
+            message_id: &self.message_id,
+            source_swarm: &self.source_swarm,
+            target_swarm: &self.target_swarm,
+            timestamp: &self.timestamp,
+            payload: self.payload.form(self.msg_type),
+            msg_type: self.msg_type,
+            auth_token: self.auth_token.as_deref().unwrap_or_default(),
+            task_owner: &self.task_owner,
+            task_contributors: &self.task_contributors,
+            metadata: self.metadata.as_ref().unwrap_or(&none),
+        };
+        form.serialize(serializer)
     }
 }
+
+/// `POST /interswarm/forward` and `POST /interswarm/back`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InterswarmRequest {
+    /// The message.
+    pub message: Interswarm,
+}
+
+impl InterswarmRequest {
+    /// Parses the body.
+    ///
+    /// # Errors
+    /// Names the field that violates the schema.
+    pub fn read(value: &Value) -> Result<Self, FieldError> {
+        let message = value.get("message").filter(|message| !message.is_null());
+        let message = message.ok_or_else(|| FieldError::new("message", "is required"))?;
+        let message = Interswarm::read(message).map_err(|error| error.within("message"))?;
+        Ok(Self { message })
+    }
+}
+
+deserialize_by_read!(Interswarm, InterswarmRequest);

@@ -1,12 +1,14 @@
 //! MAILMessage and its payload types.
 
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use super::address::MailAddress;
-use super::fields::{FieldError, Fields, texts};
+use super::fields::{FieldError, Fields, deserialize_by_read, texts};
 
 /// The message type, which determines the fields of the payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MsgType {
     /// A request to one recipient.
     Request,
@@ -142,37 +144,99 @@ impl Payload {
         })
     }
 
-    /// Converts to JSON.
+    /// The payload of a message of type `kind`, ready to be serialised.
+    pub(crate) fn form(&self, kind: MsgType) -> PayloadForm<'_> {
+        let own_id = |field: &str| (kind.id_field() == field).then_some(self.own_id.as_str());
+        let (one, several) = match kind.is_plural() {
+            true => (None, Some(self.recipients.as_slice())),
+            false => (self.recipients.first(), None),
+        };
+        let swarms = self.recipient_swarms.as_deref();
+        PayloadForm {
+            task_id: &self.task_id,
+            request_id: own_id("request_id"),
+            broadcast_id: own_id("broadcast_id"),
+            interrupt_id: own_id("interrupt_id"),
+            sender: &self.sender,
+            recipient: one,
+            recipients: several,
+            subject: &self.subject,
+            body: &self.body,
+            sender_swarm: self.sender_swarm.as_deref(),
+            recipient_swarm: swarms
+                .filter(|_| !kind.is_plural())
+                .and_then(<[String]>::first)
+                .map(String::as_str),
+            recipient_swarms: swarms.filter(|_| kind.is_plural()),
+            routing_info: self.routing_info.as_ref(),
+        }
+    }
+}
+
+/// A payload with the fields that its message type has.
+#[derive(Serialize)]
+pub(crate) struct PayloadForm<'a> {
+    task_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broadcast_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupt_id: Option<&'a str>,
+    sender: &'a MailAddress,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipient: Option<&'a MailAddress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipients: Option<&'a [MailAddress]>,
+    subject: &'a str,
+    body: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sender_swarm: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipient_swarm: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipient_swarms: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    routing_info: Option<&'a Map<String, Value>>,
+}
+
+/// Fields of a message of another protocol that MAIL has no member for. Agents find them in `routing_info`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MailOrigin {
+    /// The tag of the door that the message came through.
+    pub door: String,
+    /// The message's id there.
+    pub message_id: String,
+    /// The priority: 0 is the most urgent.
+    pub priority: u8,
+    /// The conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
+    /// The kind of message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Whether the sender asks for an acknowledgement; absent if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_required: Option<bool>,
+    /// A body that is JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Value>,
+    /// Data of the door.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Value>,
+    /// Descriptions of the attached files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attachments: Option<Vec<Value>>,
+}
+
+impl MailOrigin {
+    /// The members as `routing_info`.
     #[must_use]
-    pub fn to_json(&self, kind: MsgType) -> Value {
-        let mut out = Map::new();
-        out.insert("task_id".into(), Value::from(self.task_id.as_str()));
-        out.insert(kind.id_field().into(), Value::from(self.own_id.as_str()));
-        out.insert("sender".into(), self.sender.to_json());
-        let mut to = self.recipients.iter().map(MailAddress::to_json);
-        if kind.is_plural() {
-            out.insert("recipients".into(), to.collect());
-        } else {
-            out.insert("recipient".into(), to.next().unwrap_or_default());
+    pub fn into_routing_info(self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(map)) => map,
+            _ => Map::new(),
         }
-        out.insert("subject".into(), Value::from(self.subject.as_str()));
-        out.insert("body".into(), Value::from(self.body.as_str()));
-        if let Some(swarm) = &self.sender_swarm {
-            out.insert("sender_swarm".into(), Value::from(swarm.as_str()));
-        }
-        match (&self.recipient_swarms, kind.is_plural()) {
-            (Some(swarms), true) => {
-                out.insert("recipient_swarms".into(), Value::from(swarms.clone()));
-            }
-            (Some(swarms), false) if !swarms.is_empty() => {
-                out.insert("recipient_swarm".into(), Value::from(swarms[0].as_str()));
-            }
-            _ => {}
-        }
-        if let Some(info) = &self.routing_info {
-            out.insert("routing_info".into(), Value::Object(info.clone()));
-        }
-        Value::Object(out)
     }
 }
 
@@ -210,15 +274,21 @@ impl MailMessage {
             message: Payload::read(msg_type, payload).map_err(|error| error.within("message"))?,
         })
     }
+}
 
-    /// Converts to JSON.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        json!({
-            "id": self.id,
-            "timestamp": self.timestamp,
-            "message": self.message.to_json(self.msg_type),
-            "msg_type": self.msg_type.as_str(),
-        })
+impl Serialize for MailMessage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Form<'a> {
+            id: &'a str,
+            timestamp: &'a str,
+            message: PayloadForm<'a>,
+            msg_type: MsgType,
+        }
+        let Self { id, timestamp, msg_type, message } = self;
+        let form = Form { id, timestamp, message: message.form(*msg_type), msg_type: *msg_type };
+        form.serialize(serializer)
     }
 }
+
+deserialize_by_read!(MailMessage);

@@ -5,6 +5,9 @@
 //! absent, because the reference implementation writes it. Output is valid by construction.
 
 mod address;
+pub mod answers;
+pub mod definition;
+pub mod driver;
 pub mod events;
 mod fields;
 mod interswarm;
@@ -12,14 +15,17 @@ mod message;
 mod owner;
 mod requests;
 pub mod subjects;
+pub mod tasks;
 pub mod tools;
 
 pub use address::{AddressType, MailAddress, split};
 pub use fields::FieldError;
-pub use interswarm::Interswarm;
-pub use message::{MailMessage, MsgType, Payload};
+pub use interswarm::{Interswarm, InterswarmRequest};
+pub use message::{MailMessage, MailOrigin, MsgType, Payload};
 pub use owner::{Owner, OwnerRole};
-pub use requests::{DirectRequest, LoadRequest, MessageRequest, RegisterRequest, ResumeFrom};
+pub use requests::{
+    DirectRequest, HealthRequest, LoadRequest, MessageRequest, RegisterRequest, ResumeFrom, TaskRef,
+};
 
 /// The protocol version.
 pub const VERSION: &str = "1.3";

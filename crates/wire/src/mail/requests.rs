@@ -1,12 +1,14 @@
 //! Request bodies of clients. Unknown fields are ignored; `null` and empty text in optional fields count as absent.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::fields::{FieldError, Fields, is_uuid, text, texts};
+use super::fields::{FieldError, Fields, deserialize_by_read, is_uuid, text, texts};
 use super::message::MsgType;
 
 /// How a task is resumed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ResumeFrom {
     /// With another message from the user.
     UserResponse,
@@ -15,21 +17,25 @@ pub enum ResumeFrom {
 }
 
 /// `POST /message`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MessageRequest {
     /// The user's message; may be empty only with a breakpoint tool result.
     pub body: String,
     /// The subject.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// The task it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     /// The agent that receives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub entrypoint: Option<String>,
     /// Whether the response lists events.
     pub show_events: bool,
     /// Whether the response is an event stream.
     pub stream: bool,
     /// How the task is resumed, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resume_from: Option<ResumeFrom>,
     /// The message type.
     pub msg_type: MsgType,
@@ -146,17 +152,19 @@ fn result(name: &str, value: &Value) -> Result<(Option<String>, String), FieldEr
 }
 
 /// `POST /swarms` and `POST /swarms/register`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RegisterRequest {
     /// The swarm's name.
     pub name: String,
     /// Base URL of the swarm.
     pub base_url: String,
     /// Bearer token for requests to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<String>,
     /// Whether the registration ends when the server stops.
     pub volatile: bool,
     /// Additional metadata.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -185,7 +193,7 @@ impl RegisterRequest {
 }
 
 /// `POST /swarms/load`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LoadRequest {
     /// A swarm definition as JSON text.
     pub json: String,
@@ -202,7 +210,7 @@ impl LoadRequest {
 }
 
 /// `POST /interswarm/message`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectRequest {
     /// The caller's token for the other swarm.
     pub user_token: String,
@@ -214,14 +222,15 @@ pub struct DirectRequest {
     pub subject: String,
     /// A request to one recipient, or a broadcast to several.
     pub msg_type: MsgType,
-    /// The task it belongs to.
-    pub task_id: Option<String>,
     /// Hints for routing.
     pub routing_info: Map<String, Value>,
     /// Whether the response is an event stream.
     pub stream: bool,
     /// Whether the stream omits pings.
     pub ignore_stream_pings: bool,
+    /// The task it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
 }
 
 impl DirectRequest {
@@ -230,8 +239,12 @@ impl DirectRequest {
     /// # Errors
     /// Names the invalid field.
     pub fn read(value: &Value) -> Result<Self, FieldError> {
+        let given = value.get("user_token").filter(|token| !token.is_null() && **token != "");
+        if given.is_none() {
+            return Err(FieldError::new("user_token", "is required"));
+        }
         let fields = Fields::new(value)?;
-        let user_token = fields.non_empty_text("user_token")?.to_owned();
+        let user_token = fields.text("user_token")?.to_owned();
         let body = match fields.any(&["body", "message"]) {
             Some((name, value)) => text(name, value)?,
             None => return Err(FieldError::new("body", "is required")),
@@ -277,6 +290,50 @@ impl DirectRequest {
         })
     }
 }
+
+/// `POST /task/cancel`, and the body that the reference's client sends with `GET /task`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskRef {
+    /// The task.
+    pub task_id: String,
+}
+
+impl TaskRef {
+    /// Parses the body. A `task_id` that is no text counts as absent.
+    ///
+    /// # Errors
+    /// Names the missing field.
+    pub fn read(value: &Value) -> Result<Self, FieldError> {
+        match value.get("task_id").and_then(Value::as_str) {
+            Some(id) => Ok(Self { task_id: id.to_owned() }),
+            None => Err(FieldError::new("task_id", "is required")),
+        }
+    }
+}
+
+/// `POST /health`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HealthRequest {
+    /// The word that `GET /health` answers while the server is healthy.
+    pub status: String,
+}
+
+impl HealthRequest {
+    /// Parses the body.
+    ///
+    /// # Errors
+    /// If `status` is not a word of 1 to 64 bytes.
+    pub fn read(value: &Value) -> Result<Self, FieldError> {
+        match value.get("status").and_then(Value::as_str) {
+            Some(word) if !word.is_empty() && word.len() <= 64 && !word.chars().any(char::is_control) => {
+                Ok(Self { status: word.to_owned() })
+            }
+            _ => Err(FieldError::new("status", "is required: a word of 1 to 64 bytes")),
+        }
+    }
+}
+
+deserialize_by_read!(MessageRequest, RegisterRequest, LoadRequest, DirectRequest, TaskRef, HealthRequest);
 
 /// An optional text field; empty counts as absent.
 fn optional<'a>(fields: Fields<'a>, name: &str) -> Result<Option<&'a str>, FieldError> {

@@ -1,5 +1,6 @@
 //! The protocol's tools for agents: names, descriptions, parameter schemas, and parsing of calls.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::fields::{FieldError, Fields, texts};
@@ -124,6 +125,46 @@ impl Call {
     }
 }
 
+/// The arguments of `send_request`, `send_response` and `send_interrupt`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SendArgs {
+    /// The recipient.
+    pub target: String,
+    /// The subject.
+    pub subject: String,
+    /// The body.
+    pub body: String,
+}
+
+/// The arguments of `task_complete`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompleteArgs {
+    /// The result for the user.
+    pub finish_message: String,
+}
+
+/// The arguments of tools that need none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoArgs {}
+
+/// A call that the user is asked to answer, in the form that the reference's clients expect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionCall {
+    /// The arguments: JSON as text.
+    pub arguments: String,
+    /// The call's id.
+    pub call_id: String,
+    /// The tool.
+    pub name: String,
+    /// Always `function_call`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The id of this object.
+    pub id: String,
+    /// Always `completed`.
+    pub status: String,
+}
+
 /// The description of a tool, for agents.
 #[must_use]
 pub fn description(tool: &str) -> &'static str {
@@ -139,6 +180,12 @@ pub fn description(tool: &str) -> &'static str {
         "help" => "Ask who you are and how the protocol works.",
         _ => "",
     }
+}
+
+/// The JSON schema of parameters that a tool does not have.
+#[must_use]
+pub fn no_parameters() -> Value {
+    json!({ "type": "object", "properties": {} })
 }
 
 /// The parameters of a tool as a JSON schema; `targets`, if not empty, restricts the recipients.

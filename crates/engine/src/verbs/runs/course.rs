@@ -1,19 +1,16 @@
-//! Writes the steps of a run: messages, deliveries, turns and notes one by one, and what belongs to the run as a whole (its row,
-//! its task, its conversation's counts) once for all steps of a command.
+//! Writes a step of a run: messages, deliveries, turns and notes one by one, then what belongs to the run as a whole (its
+//! row, its task, its conversation's counts).
 
-use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-use super::{Advance, Advanced, FORGOTTEN, Opening, RunMessage, waiting};
-use crate::error::Refusal;
+use super::{Advance, Advanced, FORGOTTEN, Opening, RunMessage};
 use crate::nouns::{
-    AgentId, AgentKind, Audience, Body, Conversation, ConversationStatus, Fact, Json, Message, MessageId,
-    Permissions, Run, RunPhase, Seq, Sight, Taken, Task, TaskId, TaskStatus, Turn, TurnId, TurnSource,
-    TurnVisibility,
+    AgentId, AgentKind, Audience, Body, Conversation, ConversationStatus, Fact, Json, Message, Permissions,
+    Run, RunPhase, Seq, Sight, Task, TaskId, TaskStatus, Turn, TurnId, TurnSource, TurnVisibility,
 };
 use crate::sight;
 use crate::store::{all, rows, short};
-use crate::verbs::{Decide, Decided, Write, seen_keys};
+use crate::verbs::{Decide, Write, seen_keys};
 
 /// What participants of a run's conversation may do.
 static MAY: LazyLock<String> =
@@ -22,63 +19,11 @@ static MAY: LazyLock<String> =
 /// The note of a delivery that no agent handled before the run ended.
 const GIVEN_UP: &str = "the task ended";
 
-/// The final state of a delivery that is written by the command that also handles it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Disposal {
-    Read,
-    Forgotten,
-    GivenUp,
-}
-
-/// The messages that a command takes.
-#[derive(Default)]
-pub(super) struct TakenMessages {
-    /// Messages that were waiting.
-    waiting: HashMap<Taken, Seq>,
-    /// Messages that the command itself sends.
-    own: HashMap<Taken, Disposal>,
-}
-
-impl TakenMessages {
-    /// Refuses messages that are not waiting, or that were taken already.
-    pub(super) fn check(to: &Decide<'_>, command: &Advance) -> Decided<Self> {
-        let mut found = Self::default();
-        let mut sent: HashSet<(&AgentId, MessageId)> = HashSet::new();
-        for step in command.all_steps() {
-            for taken in &step.took {
-                let known = found.waiting.contains_key(taken) || found.own.contains_key(taken);
-                if known {
-                    return Err(Refusal::NoSuchMessage.into());
-                }
-                if sent.contains(&(&taken.agent, taken.message)) {
-                    let fate = if step.forget { Disposal::Forgotten } else { Disposal::Read };
-                    found.own.insert(taken.clone(), fate);
-                } else {
-                    found.waiting.insert(taken.clone(), waiting(to, taken)?);
-                }
-            }
-            for taken in &step.gave_up {
-                if sent.contains(&(&taken.agent, taken.message)) {
-                    found.own.entry(taken.clone()).or_insert(Disposal::GivenUp);
-                }
-            }
-            // A single step cannot take what it sends.
-            if !command.then.is_empty() {
-                let deliveries =
-                    step.messages.iter().flat_map(|one| one.to.iter().map(|agent| (agent, one.id)));
-                sent.extend(deliveries);
-            }
-        }
-        Ok(found)
-    }
-}
-
 /// A run while a command is applied to it.
 pub(super) struct Course {
     run: Run,
     fresh: bool,
     place: Seq,
-    taken: TakenMessages,
     /// The participants. Runs have few, so events list them.
     seeing: Vec<AgentId>,
     joined: i64,
@@ -95,26 +40,30 @@ impl Course {
         to: &mut Write<'_>,
         mut run: Run,
         fresh: bool,
-        first: &Advance,
-        taken: TakenMessages,
+        step: &Advance,
     ) -> rusqlite::Result<Self> {
         let previous = if fresh { RunPhase::Running } else { run.phase };
         let place = to.next_seq();
-        let (seeing, opening) = match &first.open {
+        let (seeing, opening) = match &step.open {
             Some(opening) if fresh => {
                 run.seq = place;
-                let creator = first.messages.first().map_or(&first.agent, |draft| &draft.from);
-                emit_beginning(to, &run, opening, first.messages.first().map(|draft| &draft.from), creator)?;
+                let creator = step.messages.first().map_or(&step.agent, |draft| &draft.from);
+                emit_beginning(to, &run, opening, step.messages.first().map(|draft| &draft.from), creator)?;
                 (Vec::new(), Some((opening.clone(), creator.clone())))
             }
             _ => (participants(to, &run.task)?, None),
         };
-        let (joined, messages) = (0, Vec::with_capacity(first.all_messages().count()));
-        Ok(Self { run, fresh, place, taken, seeing, joined, messages, previous, result: None, opening })
+        let (joined, messages) = (0, Vec::with_capacity(step.messages.len()));
+        Ok(Self { run, fresh, place, seeing, joined, messages, previous, result: None, opening })
     }
 
-    /// Takes one step.
-    pub(super) fn take(&mut self, to: &mut Write<'_>, step: &Advance) -> rusqlite::Result<()> {
+    /// Writes the step. `taken` has the seqs of the messages that it takes.
+    pub(super) fn apply(
+        &mut self,
+        to: &mut Write<'_>,
+        step: &Advance,
+        taken: &[Seq],
+    ) -> rusqlite::Result<()> {
         to.set_actor(&step.agent);
         let before = self.run.phase;
         let run = &mut self.run;
@@ -130,17 +79,13 @@ impl Course {
         for contributor in &step.contributors {
             self.contribute(to, contributor)?;
         }
-        for taken in &step.took {
-            let Some(seq) = self.taken.waiting.get(taken) else { continue };
+        for (taken, seq) in step.took.iter().zip(taken) {
             let sql = "UPDATE deliveries SET state = 2, delivered_at = coalesce(delivered_at, ?3), read_at = ?3, note = ?4
                        WHERE agent = ?1 AND message = ?2";
             let note = step.forget.then_some(FORGOTTEN);
             to.exec(sql, (&taken.agent, seq, to.now, note))?;
         }
         for taken in &step.gave_up {
-            if self.taken.own.contains_key(taken) {
-                continue;
-            }
             let sql = "UPDATE deliveries SET state = 5, note = ?3 WHERE agent = ?1 AND state < 2
                        AND message = (SELECT seq FROM messages WHERE id = ?2)";
             to.exec(sql, (&taken.agent, taken.message, GIVEN_UP))?;
@@ -333,24 +278,11 @@ impl Course {
         Ok(message)
     }
 
-    /// Writes a delivery in the state that it has at the end of the command.
     fn deliver(&self, to: &Write<'_>, agent: &AgentId, message: &Message) -> rusqlite::Result<()> {
-        let fate = match self.taken.own.is_empty() {
-            true => None,
-            false => self.taken.own.get(&Taken { agent: agent.clone(), message: message.id }),
-        };
-        let (state, note) = match fate {
-            None => (0, None),
-            Some(Disposal::Read) => (2, None),
-            Some(Disposal::Forgotten) => (2, Some(FORGOTTEN)),
-            Some(Disposal::GivenUp) => (5, Some(GIVEN_UP)),
-        };
-        let read = (state == 2).then_some(to.now);
-        let sql =
-            "INSERT INTO deliveries(agent, message, recipient_kind, kind, priority, state, delivered_at, read_at, note)
-                   VALUES(?1, ?2, 'to', ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT DO NOTHING";
+        let sql = "INSERT INTO deliveries(agent, message, recipient_kind, kind, priority, state)
+                   VALUES(?1, ?2, 'to', ?3, ?4, 0) ON CONFLICT DO NOTHING";
         let kind = rows::indexed_kind(&message.kind);
-        to.exec(sql, (agent, message.seq, kind, message.priority, state, read, note)).map(drop)
+        to.exec(sql, (agent, message.seq, kind, message.priority)).map(drop)
     }
 }
 

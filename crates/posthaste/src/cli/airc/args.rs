@@ -1,4 +1,4 @@
-//! `posthaste airc …` as typed.
+//! Arguments of `posthaste airc …`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum, ValueHint};
 
 use super::super::help;
-use super::super::human::parse_span;
+use posthaste_host::units::parse_span;
 
 /// Which registry, and as whom.
 #[derive(Clone, Debug, ClapArgs)]
@@ -104,7 +104,7 @@ pub struct InboxArgs {
     /// Only what came after this time
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
-    /// At most so many
+    /// At most this many
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub limit: usize,
     /// Acknowledge what asks for it, with this answer if one is given

@@ -1,10 +1,10 @@
-//! The work tree one stands in: its remotes, by which a scope can be believed.
+//! The current work tree's remotes, against which scopes are checked.
 
 use std::process::Command;
 
 use posthaste_wire::airc::{Scope, normal_remote};
 
-/// The remotes of the present directory's work tree, `origin` first, in the spelling by which scopes are compared.
+/// The remotes of the current directory's work tree, `origin` first, in the normal form of scopes.
 pub(super) fn remotes() -> Vec<String> {
     let Ok(answer) = Command::new("git").args(["remote", "-v"]).output() else { return Vec::new() };
     read(&String::from_utf8_lossy(&answer.stdout))
@@ -23,7 +23,7 @@ fn read(text: &str) -> Vec<String> {
     found.into_iter().map(|(_, remote)| remote).collect()
 }
 
-/// What is odd about a scope, seen from here.
+/// What is odd about a scope in this work tree.
 pub(super) fn doubt(scope: &Scope, remotes: &[String]) -> Option<String> {
     match scope.repo() {
         Some(repo) if remotes.iter().any(|remote| remote == repo) => None,
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scope_is_believed_by_its_remote() {
+    fn scopes_are_checked_against_remotes() {
         let text = "up\thttps://github.com/up/app.git (fetch)\norigin\tgit@github.com:me/app.git (fetch)\norigin\tgit@github.com:me/app.git (push)\n";
         let remotes = read(text);
         assert_eq!(remotes, ["github.com/me/app", "github.com/up/app"]);

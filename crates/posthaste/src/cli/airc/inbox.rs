@@ -1,15 +1,31 @@
-//! `posthaste airc inbox`: what came in, whether its signature is good, and acknowledgements.
+//! `posthaste airc inbox`: received messages, whether their signatures are valid, and acknowledgements.
 
 use posthaste_engine::stamp;
+use posthaste_wire::airc::AckPayload;
 use posthaste_wire::time::to_rfc3339;
-use reqwest::Method;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::super::exit::Failure;
 use super::super::output::{Output, Style, printable, printable_text};
 use super::args::InboxArgs;
 use super::escaped;
 use super::registry::Registry;
+
+/// The inbox as JSON.
+#[derive(Serialize)]
+struct Page<'a> {
+    messages: Vec<Received>,
+    next: &'a Value,
+}
+
+/// A received message, whether its signature is valid, and the answer to its acknowledgement.
+#[derive(Serialize)]
+struct Received {
+    message: Value,
+    verified: bool,
+    acked: Option<Value>,
+}
 
 pub(super) async fn run(registry: &mut Registry, given: &InboxArgs, output: &Output) -> Result<(), Failure> {
     let mut path = format!("/messages/inbox?limit={}", given.limit.clamp(1, 200));
@@ -18,31 +34,27 @@ pub(super) async fn run(registry: &mut Registry, given: &InboxArgs, output: &Out
             path.push_str(&format!("&{name}={}", escaped(value)));
         }
     }
-    let answer = registry.call(Method::GET, &path, None).await?.done()?;
+    let answer = registry.get(&path).await?.done()?;
     let messages = answer["messages"].as_array().cloned().unwrap_or_default();
     let mut shown = Vec::new();
     for message in messages {
         let authentic = registry.is_authentic(&message).await?;
         let acked = match (&given.ack, wants_ack(&message)) {
-            (Some(words), true) => Some(acknowledge(registry, &message, words).await?),
+            (Some(response), true) => Some(acknowledge(registry, &message, response).await?),
             _ => None,
         };
-        shown.push((message, authentic, acked));
+        shown.push(Received { message, verified: authentic, acked });
     }
     if output.is_json() {
-        let list: Vec<Value> = shown
-            .iter()
-            .map(|(message, authentic, acked)| json!({ "message": message, "verified": authentic, "acked": acked }))
-            .collect();
-        return output.json(&json!({ "messages": list, "next": answer["nextCursor"] }));
+        return output.json(&Page { messages: shown, next: &answer["nextCursor"] });
     }
-    for (message, authentic, acked) in &shown {
-        show(message, *authentic, acked.is_some(), output)?;
+    for one in &shown {
+        show(&one.message, one.verified, one.acked.is_some(), output)?;
     }
     Ok(())
 }
 
-/// A message in full: a line that says from whom and what it is, its heading, its text.
+/// Prints a message: its sender, type and subject in one line, then its text.
 fn show(message: &Value, authentic: bool, acked: bool, output: &Output) -> Result<(), Failure> {
     let payload = &message["payload"];
     let field = |names: &[&str]| {
@@ -80,16 +92,15 @@ fn wants_ack(message: &Value) -> bool {
     payload["type"] == "context:mailbox" && asked && message["delivery"]["acked"] != true
 }
 
-async fn acknowledge(registry: &mut Registry, message: &Value, words: &str) -> Result<Value, Failure> {
+async fn acknowledge(registry: &mut Registry, message: &Value, response: &str) -> Result<Value, Failure> {
     let payload = &message["payload"];
     let id = payload["message_id"].as_str().or(payload["data"]["message_id"].as_str()).unwrap_or_default();
     let from = message["from"].as_str().unwrap_or_default().to_owned();
-    let mut ack =
-        json!({ "type": "context:mailbox_ack", "message_id": id, "ack_ts": to_rfc3339(stamp::now()) });
-    if !words.is_empty() {
-        ack["response"] = json!(words);
-    }
-    let mut content = Map::new();
-    content.insert("payload".to_owned(), ack);
-    registry.send(&from, content).await?.done()
+    let ack = AckPayload {
+        kind: AckPayload::KIND.into(),
+        message_id: id.to_owned(),
+        ack_ts: to_rfc3339(stamp::now()),
+        response: Some(response.to_owned()).filter(|response| !response.is_empty()),
+    };
+    registry.send(&from, serde_json::to_value(ack)?, None).await?.done()
 }

@@ -1,4 +1,4 @@
-//! The identities of a data directory: keys that only their owner can read, sessions, and what was heard of reservations.
+//! The identities of a data directory: private keys, sessions, and known reservations.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::super::exit::{Exit, Failure};
-use crate::serve::make_private_directory;
+use posthaste_host::safe_open::make_private_directory;
 
 /// One identity's folder.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Keyring {
     pub(super) handle: Handle,
 }
 
-/// What a registry gave.
+/// The token that a registry issued.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Session {
     pub(super) registry: String,
@@ -28,12 +28,12 @@ pub(super) struct Session {
 }
 
 impl Keyring {
-    /// The folder of a handle, whether or not it is there.
+    /// The folder of a handle, whether or not it exists.
     pub(super) fn of(data: &Path, handle: Handle) -> Self {
         Self { folder: data.join("airc").join(handle.as_str()), handle }
     }
 
-    /// The identity that is meant: the named one, or the only one.
+    /// The named identity, or the only one.
     pub(super) fn find(data: &Path, named: Option<&str>) -> Result<Self, Failure> {
         let usage = |text: String| Failure::new(Exit::Usage, text);
         if let Some(named) = named {
@@ -65,7 +65,7 @@ impl Keyring {
         }
     }
 
-    /// The key that signs messages, and the one that may replace it; made if they are not there.
+    /// The key that signs messages, and the one that may replace it; made if they do not exist.
     pub(super) fn make(&self) -> Result<(SecretKey, SecretKey), Failure> {
         make_private_directory(&self.folder)?;
         for name in ["key", "recovery.key"] {
@@ -103,12 +103,12 @@ impl Keyring {
         self.write("session.json", session)
     }
 
-    /// A file of this identity's, if it is there and can be read.
+    /// A file of this identity, if it exists and can be read.
     pub(super) fn read<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Option<T> {
         serde_json::from_str(&fs::read_to_string(self.path(name)).ok()?).ok()
     }
 
-    /// Writes a file of this identity's beside and renames it, so that nobody reads half of it.
+    /// Writes a file of this identity under another name and renames it, so that no reader sees half of it.
     pub(super) fn write(&self, name: &str, value: &impl Serialize) -> Result<(), Failure> {
         let fresh = self.path(&format!("{name}.new"));
         drop(fs::remove_file(&fresh));

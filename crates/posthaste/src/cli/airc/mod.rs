@@ -1,4 +1,4 @@
-//! `posthaste airc`: an AIRC client for people and scripts. It keeps its keys and what it has heard in the data directory.
+//! `posthaste airc`: an AIRC client for people and scripts. It keeps its keys and known reservations in the data directory.
 
 pub(crate) mod args;
 mod cache;
@@ -11,11 +11,14 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use posthaste_engine::stamp;
-use posthaste_wire::airc::{Envelope, Handle, Scope, Target, check_path};
+use posthaste_wire::airc::{
+    ConsentRequest, ContentPayload, Envelope, Handle, HeartbeatRequest, MailboxPayload, ReservationPayload,
+    Scope, Target, check_path,
+};
 use posthaste_wire::signing::PublicKey;
 use posthaste_wire::time::to_rfc3339;
-use reqwest::Method;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use self::args::{
     AircArgs, AircCommand, ConsentAction, ConsentArgs, RegisterArgs, ReleaseArgs, ReserveArgs, SendArgs,
@@ -99,8 +102,8 @@ async fn register(
             Tier::Contacts => "contacts",
             Tier::Invisible => "invisible",
         };
-        let beat = json!({ "status": "available", "privacy": privacy });
-        registry.call(Method::POST, "/presence", Some(&beat)).await?.done()?;
+        let heartbeat = HeartbeatRequest { status: "available".into(), privacy: privacy.into() };
+        registry.post("/presence", &heartbeat).await?.done()?;
     }
     if output.is_json() {
         return output.json(&identity);
@@ -120,15 +123,10 @@ async fn send(registry: &mut Registry, given: &SendArgs, output: &Output) -> Res
                 Some(text) => text.clone(),
                 None => read_input()?,
             };
-            words(given, text)
+            payload_of(given, text)?
         }
     };
-    let mut content = Map::new();
-    content.insert("payload".to_owned(), payload);
-    if let Some(thread) = &given.thread {
-        content.insert("thread_id".to_owned(), json!(thread));
-    }
-    let answer = registry.send(&given.to, content).await?.done()?;
+    let answer = registry.send(&given.to, payload, given.thread.clone()).await?.done()?;
     if output.is_json() {
         return output.json(&answer);
     }
@@ -137,36 +135,41 @@ async fn send(registry: &mut Registry, given: &SendArgs, output: &Output) -> Res
         .line(&format!("{} is with {count} recipient(s)", answer["messageId"].as_str().unwrap_or("it")))?)
 }
 
-/// Plain text, or mailbox mail if it has anything that only mail has.
-fn words(given: &SendArgs, text: String) -> Value {
+/// The payload: plain text, or a mailbox message if an option needs one.
+fn payload_of(given: &SendArgs, text: String) -> Result<Value, Failure> {
     let mail = given.subject.is_some() || given.ack || given.expires.is_some() || given.priority != "normal";
     if !mail {
-        return json!({ "type": "text", "content": text });
+        let payload = ContentPayload { kind: "text".into(), content: text.into() };
+        return Ok(serde_json::to_value(payload)?);
     }
     let first = text.lines().next().unwrap_or_default().chars().take(80).collect::<String>();
-    let mut payload = json!({
-        "type": "context:mailbox",
-        "message_id": format!("mail-{}", &stamp::secret()[..16]),
-        "subject": given.subject.clone().unwrap_or(first),
-        "body_md": text,
-        "ack_required": given.ack,
-        "priority": given.priority,
-    });
-    if let Some(span) = given.expires {
-        payload["expires_ts"] = json!(to_rfc3339(from_now(span)));
-    }
-    if let Some(thread) = &given.thread {
-        payload["thread_id"] = json!(thread);
-    }
-    payload
+    let payload = MailboxPayload {
+        kind: MailboxPayload::KIND.into(),
+        message_id: format!("mail-{}", &stamp::secret()[..16]),
+        subject: given.subject.clone().unwrap_or(first),
+        body_md: text,
+        ack_required: given.ack,
+        priority: given.priority.clone().into(),
+        foreign_kind: None,
+        expires_ts: given.expires.map(|span| to_rfc3339(from_now(span))),
+        thread_id: given.thread.clone(),
+    };
+    Ok(serde_json::to_value(payload)?)
+}
+
+/// The list of requests as JSON.
+#[derive(Serialize)]
+struct PendingList<'a> {
+    pending: &'a Value,
+    next: Option<&'a str>,
 }
 
 async fn consent(registry: &mut Registry, given: &ConsentArgs, output: &Output) -> Result<(), Failure> {
     let action = match given.action {
         ConsentAction::List => {
-            let answer = registry.call(Method::GET, "/consent", None).await?.done()?;
+            let answer = registry.get("/consent").await?.done()?;
             if output.is_json() {
-                return output.json(&json!({ "pending": answer["pending"], "next": null }));
+                return output.json(&PendingList { pending: &answer["pending"], next: None });
             }
             let mut table = Table::new(["FROM", "SINCE", "MESSAGE"]);
             for one in answer["pending"].as_array().into_iter().flatten() {
@@ -182,8 +185,9 @@ async fn consent(registry: &mut Registry, given: &ConsentArgs, output: &Output) 
     };
     let handle =
         given.handle.as_deref().ok_or_else(|| Failure::new(Exit::Usage, "with whom? name a handle"))?;
-    let body = json!({ "action": action, "handle": handle, "message": given.message });
-    let answer = registry.call(Method::POST, "/consent", Some(&body)).await?.done()?;
+    let body =
+        ConsentRequest { action: action.into(), handle: handle.to_owned(), message: given.message.clone() };
+    let answer = registry.post("/consent", &body).await?.done()?;
     if output.is_json() {
         return output.json(&answer);
     }
@@ -230,22 +234,17 @@ async fn reserve(registry: &mut Registry, given: &ReserveArgs, output: &Output) 
     confirm_public(&given.to, given.yes)?;
     let (id, now) = (format!("rsv-{}", &stamp::secret()[..16]), stamp::now());
     let expires = from_now(given.ttl);
-    let mut payload = json!({
-        "type": "context:file_reservation",
-        "reservation_id": id,
-        "scope": scope.as_str(),
-        "paths": given.paths,
-        "exclusive": !given.shared,
-        "status": "active",
-        "ttl_seconds": given.ttl.as_secs().max(1),
-        "issued_ts": to_rfc3339(now),
-        "expires_ts": to_rfc3339(expires),
-    });
-    for (name, value) in [("reason", &given.reason), ("thread_id", &given.thread)] {
-        if let Some(value) = value {
-            payload[name] = json!(value);
-        }
-    }
+    let payload = ReservationPayload {
+        scope: Some(scope.as_str().to_owned()),
+        paths: Some(given.paths.clone()),
+        exclusive: Some(!given.shared),
+        ttl_seconds: Some(given.ttl.as_secs().max(1)),
+        issued_ts: Some(to_rfc3339(now)),
+        expires_ts: Some(to_rfc3339(expires)),
+        reason: given.reason.clone(),
+        thread_id: given.thread.clone(),
+        ..reservation(&id, "active")
+    };
     let answer = announce(registry, &given.to, payload).await?;
     for conflict in answer["conflicts"].as_array().into_iter().flatten() {
         let text = |name: &str| conflict[name].as_str().unwrap_or("?").to_owned();
@@ -282,13 +281,11 @@ async fn renew(
     output: &Output,
 ) -> Result<(), Failure> {
     let expires = to_rfc3339(from_now(given.ttl));
-    let payload = json!({
-        "type": "context:file_reservation",
-        "reservation_id": id,
-        "status": "renewed",
-        "ttl_seconds": given.ttl.as_secs().max(1),
-        "expires_ts": expires,
-    });
+    let payload = ReservationPayload {
+        ttl_seconds: Some(given.ttl.as_secs().max(1)),
+        expires_ts: Some(expires.clone()),
+        ..reservation(id, "renewed")
+    };
     let answer = announce(registry, &given.to, payload).await?;
     let me = registry.handle().to_owned();
     for entry in cache.reservations.iter_mut().filter(|entry| entry.owner == me && entry.reservation_id == id)
@@ -303,6 +300,12 @@ async fn renew(
     Ok(output.line(&format!("{id} lasts until {expires}"))?)
 }
 
+/// The released reservations as JSON.
+#[derive(Serialize)]
+struct ReleasedList<'a> {
+    released: &'a [String],
+}
+
 async fn release(registry: &mut Registry, given: &ReleaseArgs, output: &Output) -> Result<(), Failure> {
     let mut cache = Cache::load(registry);
     let (me, now) = (registry.handle().to_owned(), stamp::now());
@@ -314,12 +317,8 @@ async fn release(registry: &mut Registry, given: &ReleaseArgs, output: &Output) 
         }
     };
     for id in &ids {
-        let payload = json!({
-            "type": "context:file_reservation",
-            "reservation_id": id,
-            "status": "released",
-            "released_ts": to_rfc3339(stamp::now()),
-        });
+        let payload =
+            ReservationPayload { released_ts: Some(to_rfc3339(stamp::now())), ..reservation(id, "released") };
         announce(registry, "@contacts", payload).await?;
         for entry in
             cache.reservations.iter_mut().filter(|entry| entry.owner == me && entry.reservation_id == *id)
@@ -329,15 +328,23 @@ async fn release(registry: &mut Registry, given: &ReleaseArgs, output: &Output) 
     }
     cache.save(registry)?;
     if output.is_json() {
-        return output.json(&json!({ "released": ids }));
+        return output.json(&ReleasedList { released: &ids });
     }
     Ok(output.line(&format!("{} reservation(s) given back", ids.len()))?)
 }
 
-async fn announce(registry: &mut Registry, to: &str, payload: Value) -> Result<Value, Failure> {
-    let mut content = Map::new();
-    content.insert("payload".to_owned(), payload);
-    registry.send(to, content).await?.done()
+/// A payload without the members that depend on the status.
+fn reservation(id: &str, status: &'static str) -> ReservationPayload {
+    ReservationPayload {
+        kind: ReservationPayload::KIND.into(),
+        reservation_id: id.to_owned(),
+        status: status.into(),
+        ..ReservationPayload::default()
+    }
+}
+
+async fn announce(registry: &mut Registry, to: &str, payload: ReservationPayload) -> Result<Value, Failure> {
+    registry.send(to, serde_json::to_value(payload)?, None).await?.done()
 }
 
 fn show_reservations(cache: &Cache, output: &Output) -> Result<(), Failure> {
@@ -377,6 +384,14 @@ fn scope_of(given: &ReserveArgs, remotes: &[String]) -> Result<Scope, Failure> {
     Scope::parse(&text).map_err(|why| Failure::new(Exit::Usage, format!("--scope: {why}")))
 }
 
+/// Whether a message's signature is valid.
+#[derive(Serialize)]
+struct Verified {
+    id: Value,
+    from: Value,
+    verified: bool,
+}
+
 async fn verify(registry: &mut Registry, given: &VerifyArgs, output: &Output) -> Result<(), Failure> {
     let text = match &given.file {
         Some(path) => std::fs::read_to_string(path)?,
@@ -395,19 +410,19 @@ async fn verify(registry: &mut Registry, given: &VerifyArgs, output: &Output) ->
     let mut list = Vec::new();
     for message in &messages {
         let good = match &key {
-            Some(key) => fits(message, key),
+            Some(key) => is_signed_by(message, key),
             None => registry.is_authentic(message).await?,
         };
         bad += usize::from(!good);
-        list.push(json!({ "id": message["id"], "from": message["from"], "verified": good }));
+        list.push(Verified { id: message["id"].clone(), from: message["from"].clone(), verified: good });
     }
     if output.is_json() {
         output.json(&list)?;
     } else {
         for one in &list {
-            let word = if one["verified"] == true { "good" } else { "BAD" };
-            let text = |name: &str| one[name].as_str().unwrap_or("-").to_owned();
-            output.line(&format!("{word}  {}  from {}", text("id"), text("from")))?;
+            let word = if one.verified { "good" } else { "BAD" };
+            let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+            output.line(&format!("{word}  {}  from {}", text(&one.id), text(&one.from)))?;
         }
     }
     match bad {
@@ -416,7 +431,7 @@ async fn verify(registry: &mut Registry, given: &VerifyArgs, output: &Output) ->
     }
 }
 
-fn fits(message: &Value, key: &PublicKey) -> bool {
+fn is_signed_by(message: &Value, key: &PublicKey) -> bool {
     let mut message = message.clone();
     if let Value::Object(members) = &mut message {
         members.shift_remove("delivery");
@@ -424,7 +439,7 @@ fn fits(message: &Value, key: &PublicKey) -> bool {
     Envelope::parse(&message.to_string()).is_ok_and(|envelope| envelope.verify(key).is_ok())
 }
 
-/// Telling everyone is not done by accident.
+/// Refuses a broadcast to all agents without --yes.
 fn confirm_public(to: &str, yes: bool) -> Result<(), Failure> {
     if Target::parse(to) == Target::Public && !yes {
         return Err(Failure::new(Exit::Usage, "@public tells everyone; say --yes if that is what you want"));
@@ -450,7 +465,7 @@ fn escaped(text: &str) -> String {
 }
 
 fn warn(text: &str) {
-    // If even standard error is gone, the exit code still tells.
+    // If standard error is closed, the exit code still reports the outcome.
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr().lock(), "warning: {text}");
 }

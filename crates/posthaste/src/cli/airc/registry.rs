@@ -1,18 +1,21 @@
-//! Talking to a registry: requests with a token, messages with a signature.
+//! A client of one registry: requests with a token, messages with a signature.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use posthaste_engine::stamp;
-use posthaste_wire::airc::Envelope;
+use posthaste_wire::airc::{
+    CAPABILITIES, ChallengeRequest, Envelope, EnvelopeDraft, RefreshRequest, RegisterRequest, SignedEnvelope,
+};
 use posthaste_wire::signing::{PublicKey, SecretKey, sign_envelope};
 use reqwest::{Method, StatusCode};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::super::exit::{Exit, Failure};
 use super::keyring::{Keyring, Session};
 
-/// A registry, spoken to as one identity.
+/// A registry, called as one identity.
 #[derive(Debug)]
 pub(super) struct Registry {
     http: reqwest::Client,
@@ -23,7 +26,7 @@ pub(super) struct Registry {
     keys: HashMap<String, Option<PublicKey>>,
 }
 
-/// What a registry answered.
+/// A registry's response.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
@@ -60,7 +63,7 @@ impl Registry {
             .no_proxy()
             .build()?;
         let session = keyring.session();
-        // A token is shown to nobody but the registry that gave it.
+        // A token is sent only to the registry that issued it.
         let token = Some(session.token).filter(|token| !token.is_empty() && session.registry == url);
         Ok(Self { http, url, keyring, key, token, keys: HashMap::new() })
     }
@@ -80,17 +83,16 @@ impl Registry {
         recovery: &SecretKey,
     ) -> Result<Value, Failure> {
         let proof = self.key.sign(self.handle().as_bytes()).to_string();
-        let body = json!({
-            "handle": self.handle(),
-            "display_name": name,
-            "public_key": self.key.public().to_string(),
-            "recovery_key": recovery.public().to_string(),
-            "capabilities": ["text", "context:thread", "context:mailbox", "context:mailbox_ack",
-                "context:file_reservation", "context:reservation_conflict"],
-            "proof": proof,
-        });
-        let reply = self.ask(Method::POST, "/identity", Some(&body)).await?;
-        // Registering again with the same key is coming back.
+        let body = RegisterRequest {
+            handle: self.handle().to_owned(),
+            display_name: name.map(str::to_owned),
+            public_key: self.key.public().to_string(),
+            recovery_key: recovery.public().to_string(),
+            capabilities: CAPABILITIES.map(Into::into).to_vec(),
+            proof,
+        };
+        let reply = self.ask(Method::POST, "/identity", Some(to_text(&body)?)).await?;
+        // The handle is this identity's already if the registry has the same key for it.
         if reply.status == StatusCode::CONFLICT
             && self.published(self.handle().to_owned().as_str()).await? == Some(self.key.public())
         {
@@ -102,17 +104,17 @@ impl Registry {
         Ok(answer["identity"].clone())
     }
 
-    /// A new token for whoever holds the key.
+    /// Gets a new token by signing a challenge with the key.
     async fn log_in(&mut self) -> Result<(), Failure> {
-        let asked = json!({ "handle": self.handle() });
-        let answer = self.ask(Method::POST, "/register/challenge", Some(&asked)).await?.done()?;
+        let body = to_text(&ChallengeRequest { handle: self.handle().to_owned() })?;
+        let answer = self.ask(Method::POST, "/register/challenge", Some(body)).await?.done()?;
         let challenge = answer["challenge"].as_str().unwrap_or_default();
-        let body = json!({
-            "handle": self.handle(),
-            "challenge": challenge,
-            "signature": self.key.sign(challenge.as_bytes()).to_string(),
-        });
-        let answer = self.ask(Method::POST, "/auth/refresh", Some(&body)).await?.done()?;
+        let body = RefreshRequest {
+            handle: self.handle().to_owned(),
+            challenge: challenge.to_owned(),
+            signature: self.key.sign(challenge.as_bytes()).to_string(),
+        };
+        let answer = self.ask(Method::POST, "/auth/refresh", Some(to_text(&body)?)).await?.done()?;
         self.keep(answer["session_token"].as_str())
     }
 
@@ -122,17 +124,22 @@ impl Registry {
         self.keyring.keep_session(&session)
     }
 
-    /// Asks as the identity; a token that has run out is replaced once.
-    pub(super) async fn call(
-        &mut self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<Reply, Failure> {
+    /// Requests a path as the identity.
+    pub(super) async fn get(&mut self, path: &str) -> Result<Reply, Failure> {
+        self.call(Method::GET, path, None).await
+    }
+
+    /// Posts a body as the identity.
+    pub(super) async fn post(&mut self, path: &str, body: &impl Serialize) -> Result<Reply, Failure> {
+        self.call(Method::POST, path, Some(to_text(body)?)).await
+    }
+
+    /// Calls as the identity; an expired token is replaced once.
+    async fn call(&mut self, method: Method, path: &str, body: Option<String>) -> Result<Reply, Failure> {
         if self.token.is_none() {
             self.log_in().await?;
         }
-        let reply = self.ask(method.clone(), path, body).await?;
+        let reply = self.ask(method.clone(), path, body.clone()).await?;
         if reply.status != StatusCode::UNAUTHORIZED || reply.body["error"] != "unauthorized" {
             return Ok(reply);
         }
@@ -141,13 +148,13 @@ impl Registry {
         self.ask(method, path, body).await
     }
 
-    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Reply, Failure> {
+    async fn ask(&self, method: Method, path: &str, body: Option<String>) -> Result<Reply, Failure> {
         let mut request = self.http.request(method, format!("{}{path}", self.url));
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }
         if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body.to_string());
+            request = request.header("content-type", "application/json").body(body);
         }
         let unreachable = |error: reqwest::Error| {
             let exit =
@@ -161,24 +168,27 @@ impl Registry {
     }
 
     /// Signs and sends a message.
-    pub(super) async fn send(&mut self, to: &str, content: Map<String, Value>) -> Result<Reply, Failure> {
-        let mut envelope = json!({
-            "v": "0.2",
-            "id": format!("msg_{}", &stamp::secret()[..32]),
-            "from": self.handle(),
-            "to": to,
-            "timestamp": stamp::now() / 1_000,
-            "nonce": &stamp::secret()[..32],
-        });
-        if let Value::Object(members) = &mut envelope {
-            members.extend(content);
-        }
-        let signature = sign_envelope(&envelope.to_string(), &self.key)?;
-        envelope["signature"] = json!(signature.to_string());
-        self.call(Method::POST, "/messages", Some(&envelope)).await
+    pub(super) async fn send(
+        &mut self,
+        to: &str,
+        payload: Value,
+        thread_id: Option<String>,
+    ) -> Result<Reply, Failure> {
+        let envelope = EnvelopeDraft {
+            v: "0.2".into(),
+            id: format!("msg_{}", &stamp::secret()[..32]),
+            from: self.handle().to_owned(),
+            to: to.to_owned(),
+            timestamp: stamp::now() / 1_000,
+            nonce: stamp::secret()[..32].to_owned(),
+            payload,
+            thread_id,
+        };
+        let signature = sign_envelope(&to_text(&envelope)?, &self.key)?.to_string();
+        self.post("/messages", &SignedEnvelope { envelope, signature }).await
     }
 
-    /// The key that the registry shows for somebody; nothing if there is none.
+    /// The key that the registry shows for a handle; nothing if there is none.
     pub(super) async fn published(&mut self, handle: &str) -> Result<Option<PublicKey>, Failure> {
         if let Some(known) = self.keys.get(handle) {
             return Ok(*known);
@@ -189,7 +199,7 @@ impl Registry {
         Ok(key)
     }
 
-    /// Whether a message is what its sender signed. The registry's own member is left out.
+    /// Whether a message is what its sender signed, without the registry's `delivery` member.
     pub(super) async fn is_authentic(&mut self, message: &Value) -> Result<bool, Failure> {
         let mut message = message.clone();
         if let Value::Object(members) = &mut message {
@@ -200,4 +210,8 @@ impl Registry {
         let key = self.published(from.trim_start_matches('@')).await?;
         Ok(key.is_some_and(|key| envelope.verify(&key).is_ok()))
     }
+}
+
+fn to_text(body: &impl Serialize) -> Result<String, Failure> {
+    Ok(serde_json::to_string(body)?)
 }

@@ -6,34 +6,54 @@ mod file;
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use posthaste_wire::control::{Token, TokenRevokeParams};
+use serde::Serialize;
+use serde_json::Value;
 
 use self::entry::{Access, Entry};
 use super::args::{Client, ConnectArgs, GlobalArgs, OfficeArgs};
-use super::clients::{self, Place};
-use super::desk::{Desk, Purpose};
+use super::client_tokens::{self, ClientDirectory};
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::projects::{self, Claimed};
+use super::realm_access::{Purpose, RealmAccess};
 use super::runtime;
 use super::target::{Source, Target, from_listen};
 use crate::config::{Config, Origin};
+
+/// What `--json` prints after a client's file was written.
+#[derive(Serialize)]
+struct Written<'a> {
+    client: &'a str,
+    file: &'a Path,
+    backup: Option<PathBuf>,
+    token: Option<String>,
+    project: &'a Claimed,
+}
+
+/// What `--json` prints without `--write`.
+#[derive(Serialize)]
+struct Preview<'a> {
+    client: &'a str,
+    file: Option<String>,
+    configuration: &'a str,
+}
 
 pub(super) fn run(global: &GlobalArgs, given: &ConnectArgs, output: &Output) -> Result<(), Failure> {
     let mut global = global.clone();
     if let Some(listen) = &given.listen {
         global.url = Some(from_listen(listen));
     }
-    let office = OfficeArgs { realm: given.realm.realm.clone(), ..OfficeArgs::default() };
+    let flags = OfficeArgs { realm: given.realm.realm.clone(), ..OfficeArgs::default() };
     let target = Target::of(&global)?;
-    let config = Config::load(&global, &office, &|name| std::env::var_os(name))?;
+    let config = Config::load(&global, &flags, &|name| std::env::var_os(name))?;
     let file = usual_file(given)?;
     // What is there is read first: a file that cannot be merged changes nothing.
     let before = match &file {
         Some(path) if given.write => file::read(path)?,
         _ => None,
     };
-    let place = Place::here(given.client.word(), target.realm(&config))?;
+    let place = ClientDirectory::here(given.client.word(), target.realm(&config))?;
     let access = access(given, &target, &config)?;
     let entry = Entry { access, realm: target.realm(&config) };
     let text = entry.text(given.client, before.as_deref()).map_err(|why| in_file(file.as_deref(), &why))?;
@@ -47,9 +67,7 @@ pub(super) fn run(global: &GlobalArgs, given: &ConnectArgs, output: &Output) -> 
     let hint = token_hint(&entry, &target, &place, given.name.as_deref());
     if output.is_json() {
         let client = given.client.word();
-        return output.json(&json!({
-            "client": client, "file": path, "backup": backup, "token": hint, "project": project.json(),
-        }));
+        return output.json(&Written { client, file: &path, backup, token: hint, project: &project });
     }
     output.line(&format!("wrote {}", path.display()))?;
     if let Some(backup) = backup {
@@ -72,7 +90,8 @@ fn preview(given: &ConnectArgs, entry: &Entry, text: &str, output: &Output) -> R
     }
     let shown = file.as_ref().map(|path| path.display().to_string());
     if output.is_json() {
-        return output.json(&json!({ "client": given.client.word(), "file": shown, "configuration": text }));
+        let client = given.client.word();
+        return output.json(&Preview { client, file: shown, configuration: text });
     }
     eprintln!("# for {}; --write puts it there", shown.as_deref().unwrap_or("the client's configuration"));
     if matches!(entry.access, Access::Http { .. }) {
@@ -106,31 +125,31 @@ fn access(given: &ConnectArgs, target: &Target, config: &Config) -> Result<Acces
 async fn prepare(
     config: &Config,
     target: &Target,
-    place: &Place,
+    place: &ClientDirectory,
     name: Option<&str>,
     outdated: &[entry::Outdated],
 ) -> Result<Claimed, Failure> {
     let data = &config.data.value;
     if target.url.is_some() {
-        return Ok(projects::claim_at(Desk::reach(config, target, Purpose::Look).await).await);
+        return Ok(projects::claim_at(RealmAccess::open(config, target, Purpose::Look).await).await);
     }
-    let desk = Desk::reach(config, target, Purpose::Make).await?;
+    let realm = RealmAccess::open(config, target, Purpose::Make).await?;
     let done = async {
         for old in outdated {
-            // One that is not known here is not ours to end.
-            drop(desk.call("token.revoke", json!({ "token": old.token })).await);
-            if let Some(file) = old.file.as_ref().filter(|file| file.parent() == Some(&clients::folder(data)))
+            revoke(&realm, old.token.clone()).await;
+            if let Some(file) =
+                old.file.as_ref().filter(|file| file.parent() == Some(&client_tokens::folder(data)))
             {
                 drop(std::fs::remove_file(file));
             }
         }
         let kept = place.kept(data)?;
         match &kept {
-            Some(token) if name.is_none() && desk.knows(token).await? => {}
+            Some(token) if name.is_none() && realm.knows(token).await? => {}
             _ => {
-                place.make(&desk, data, name, true).await?;
+                place.make(&realm, data, name, true).await?;
                 if let Some(token) = &kept {
-                    drop(desk.call("token.revoke", json!({ "token": token })).await);
+                    revoke(&realm, token.clone()).await;
                 }
             }
         }
@@ -138,14 +157,20 @@ async fn prepare(
     }
     .await;
     if let Err(failure) = done {
-        desk.close().await;
+        realm.close().await;
         return Err(failure);
     }
-    Ok(projects::claim_at(Ok(desk)).await)
+    Ok(projects::claim_at(Ok(realm)).await)
+}
+
+/// Revokes a token. One that the server does not know needs no revoking.
+async fn revoke(realm: &RealmAccess, token: String) {
+    let params = TokenRevokeParams { id: None, token: Some(token) };
+    drop(realm.call::<Token>("token.revoke", params).await);
 }
 
 /// How to set the variable that the client's file refers to.
-fn token_hint(entry: &Entry, target: &Target, place: &Place, name: Option<&str>) -> Option<String> {
+fn token_hint(entry: &Entry, target: &Target, place: &ClientDirectory, name: Option<&str>) -> Option<String> {
     let Access::Http { .. } = &entry.access else { return None };
     let server = match (&target.url_from, &target.url) {
         (Source::Context { name, .. }, _) => format!("--context {name} "),

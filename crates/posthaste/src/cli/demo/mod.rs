@@ -1,7 +1,7 @@
-//! `posthaste demo`: a small fleet at work, so that there is something to see in a minute.
+//! `posthaste demo`: a small fleet of agents at work, so that the page has something to show.
 //!
-//! The [`story`] says who does what in no protocol's words; [`players`] do it, each through a real door of a running
-//! office. Another door is one more player.
+//! The [`story`] lists what each agent does, without words of a protocol; the [`players`] do it, each through a real door of
+//! a running server.
 
 mod players;
 mod stage;
@@ -10,6 +10,7 @@ mod story;
 use std::time::Duration;
 
 use posthaste_engine::nouns::RealmName;
+use serde::Serialize;
 
 use self::players::Player;
 use self::stage::Stage;
@@ -19,12 +20,12 @@ use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::runtime;
 use crate::config::Config;
-use crate::doors::WEB_PATH;
+use posthaste_web::PATH as WEB_PATH;
 
-/// How many pieces of work are rushed through at first, so that the page is full when it is opened.
-const RUSHED: usize = 4;
-/// The pause between two acts while rushing.
-const RUSH: Duration = Duration::from_millis(15);
+/// Pieces of work that are done quickly at the start, so that the page is full when it is opened.
+const QUICK_PIECES: usize = 4;
+/// The pause between two acts of these.
+const QUICK_PAUSE: Duration = Duration::from_millis(15);
 
 pub(super) fn run(global: &GlobalArgs, given: &DemoArgs, output: &Output) -> Result<(), Failure> {
     let config = Config::load(global, &given.office(), &|name| std::env::var_os(name))?;
@@ -61,11 +62,11 @@ async fn play(stage: &Stage, given: &DemoArgs, output: &Output) -> Result<(), Fa
             let player = players
                 .iter_mut()
                 .find(|player| player.name() == who)
-                .ok_or_else(|| Failure::new(Exit::Failed, format!("nobody plays {who}")))?;
+                .ok_or_else(|| Failure::new(Exit::Failed, format!("the demo has no agent {who}")))?;
             perform(player, &mut story, act).await?;
-            tokio::time::sleep(if round < RUSHED { RUSH } else { pace }).await;
+            tokio::time::sleep(if round < QUICK_PIECES { QUICK_PAUSE } else { pace }).await;
         }
-        if round + 1 == RUSHED && !told {
+        if round + 1 == QUICK_PIECES && !told {
             told = true;
             announce(stage, &page, output)?;
         }
@@ -76,9 +77,15 @@ async fn play(stage: &Stage, given: &DemoArgs, output: &Output) -> Result<(), Fa
     Ok(())
 }
 
+/// What `--json` prints when the page is full.
+#[derive(Serialize)]
+struct Announced<'a> {
+    page: &'a str,
+}
+
 fn announce(stage: &Stage, page: &str, output: &Output) -> Result<(), Failure> {
     if output.is_json() {
-        return output.json(&serde_json::json!({ "page": page }));
+        return output.json(&Announced { page });
     }
     let key = stage.key_hint();
     Ok(output.line(&format!(
@@ -86,7 +93,7 @@ fn announce(stage: &Stage, page: &str, output: &Output) -> Result<(), Failure> {
     ))?)
 }
 
-/// One act. What the office refuses ends the demo: it shows what works, so it must work.
+/// Performs one act. A refusal ends the demo: all that it shows must work.
 async fn perform(player: &mut Player, story: &mut Story, act: Act) -> Result<(), Failure> {
     let name = player.name().to_owned();
     let made = player.perform(story.props(), &act).await;

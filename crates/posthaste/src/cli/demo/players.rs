@@ -1,4 +1,4 @@
-//! The players: each comes in by one door and does there what the story wants. A further door is one more variant here.
+//! The players: each does its part of the story through one door.
 
 mod map;
 mod own;
@@ -13,7 +13,7 @@ pub(super) enum Player {
 }
 
 impl Player {
-    /// Comes in by the part's door.
+    /// Connects through the part's door.
     pub(super) async fn enter(stage: &Stage, part: &Part) -> Result<Self, Failure> {
         Ok(match part.door {
             Door::Map => Self::Map(map::MapPlayer::enter(stage, part).await?),
@@ -28,7 +28,7 @@ impl Player {
         }
     }
 
-    /// Does it, and gives the id of what was made, if something was.
+    /// Performs an act; the id of what it made, if anything.
     pub(super) async fn perform(&mut self, props: &Props, act: &Act) -> Result<Option<String>, Failure> {
         match self {
             Self::Map(player) => player.perform(props, act).await,
@@ -37,7 +37,7 @@ impl Player {
     }
 }
 
-/// A door that has no such thing.
+/// The failure for an act that a door does not have.
 fn cannot(act: &Act) -> Failure {
     Failure::new(Exit::Failed, format!("this door cannot {}", act.verb()))
 }

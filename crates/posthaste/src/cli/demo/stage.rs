@@ -1,31 +1,39 @@
-//! Where the demo plays: the running office of the data directory, or one that is opened for it.
+//! The server that the demo works at: the running one of the data directory, or one that is started for it.
 
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use posthaste_engine::nouns::RealmName;
-use posthaste_engine::stamp;
-use serde_json::{Value, json};
+use posthaste_wire::control::{
+    AgentKind, RegisterParams, RegisterResult, Status, TokenCreateParams, TokenCreateResult, TokenRole,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::cli::client::Client;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::send::from_now;
 use crate::cli::target::own_key;
 use crate::config::Config;
-use crate::keys::AdminKey;
-use crate::serve::{Whereabouts, make_private_directory};
+use crate::serve::Whereabouts;
+use posthaste_host::keys::AdminKey;
+use posthaste_host::safe_open::make_private_directory;
 
-/// How long an office that was opened for the demo may take to close.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a server that was started for the demo may take to close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the agents' tokens are valid.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
 
 pub(super) struct Stage {
     client: Client,
     url: String,
     realm: RealmName,
     data: PathBuf,
-    /// The office, if it was opened for the demo.
+    /// The server, if it was started for the demo.
     own: Option<Child>,
 }
 
@@ -44,8 +52,13 @@ impl Stage {
         let client = Client::bare(url.clone())?.with_token(own_key(&data)?);
         client.open_realm(realm).await?;
         let stage = Self { client, url, realm: realm.clone(), data, own };
-        // Whoever looks on with the office's key is written to as well.
-        stage.call("register", json!({ "id": "admin", "kind": "admin" })).await?;
+        // The person who looks at the page with the admin key gets messages, too.
+        let admin = RegisterParams {
+            id: Some("admin".to_owned()),
+            kind: Some(AgentKind::Admin),
+            ..RegisterParams::default()
+        };
+        stage.call::<RegisterResult>("register", admin).await?;
         Ok(stage)
     }
 
@@ -57,31 +70,31 @@ impl Stage {
         &self.realm
     }
 
-    /// Where the key to the office lies.
+    /// The file that holds the admin key.
     pub(super) fn key_hint(&self) -> String {
         AdminKey::path(&self.data).display().to_string()
     }
 
-    /// One of the office's own methods, as the one who runs it.
-    pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, Failure> {
+    /// Calls one of the server's own methods as its operator.
+    async fn call<R: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> Result<R, Failure> {
         self.client.call(Some(&self.realm), method, params).await
     }
 
-    /// How far the realm's history has come.
+    /// The number of events in the realm's log.
     pub(super) async fn events(&self) -> Result<usize, Failure> {
-        let status = self.client.get(&format!("/r/{}/x-posthaste/status", self.realm)).await?;
-        Ok(status["events"].as_u64().and_then(|events| usize::try_from(events).ok()).unwrap_or(0))
+        let status: Status = self.client.get(&format!("/r/{}/x-posthaste/status", self.realm)).await?;
+        Ok(usize::try_from(status.events).unwrap_or(0))
     }
 
-    /// A token for somebody on the stage, good for a day.
+    /// A token for an agent of the demo, valid for a day.
     pub(super) async fn token(&self, name: &str) -> Result<String, Failure> {
-        let end = stamp::now() + 24 * 3_600_000;
-        let made =
-            self.call("token.create", json!({ "role": "agent", "name": name, "expires_at": end })).await?;
-        made["token"]
-            .as_str()
-            .map(str::to_owned)
-            .ok_or_else(|| Failure::new(Exit::Failed, "no token was made"))
+        let params = TokenCreateParams {
+            role: TokenRole::Agent,
+            name: name.to_owned(),
+            observe: false,
+            expires_at: Some(from_now(TOKEN_LIFETIME)),
+        };
+        Ok(self.call::<TokenCreateResult>("token.create", params).await?.token)
     }
 
     pub(super) async fn close(self) -> Result<(), Failure> {
@@ -90,17 +103,17 @@ impl Stage {
         if let Some(pid) =
             own.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw)
         {
-            // It may have been told by the same Ctrl-C.
+            // The same Ctrl-C may have ended it already.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
-        if tokio::time::timeout(PATIENCE, own.wait()).await.is_err() {
+        if tokio::time::timeout(CLOSE_TIMEOUT, own.wait()).await.is_err() {
             own.kill().await?;
         }
         Ok(())
     }
 }
 
-/// This very program as an office of its own.
+/// Starts this program as a server of its own.
 async fn start(config: &Config) -> Result<(String, Child), Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("serve").arg("--data").arg(&config.data.value);
@@ -114,10 +127,13 @@ async fn start(config: &Config) -> Result<(String, Child), Failure> {
     #[cfg(unix)]
     command.process_group(0);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
-    let out = child.stdout.take().ok_or_else(|| Failure::new(Exit::Failed, "the office cannot be heard"))?;
+    let out = child
+        .stdout
+        .take()
+        .ok_or_else(|| Failure::new(Exit::Failed, "the output of the server cannot be read"))?;
     let mut lines = BufReader::new(out).lines();
     match lines.next_line().await? {
         Some(line) if line.starts_with("ready ") => Ok((line["ready ".len()..].to_owned(), child)),
-        _ => Err(Failure::new(Exit::Failed, "the office did not open; `posthaste serve` says why")),
+        _ => Err(Failure::new(Exit::Failed, "the server did not start; `posthaste serve` says why")),
     }
 }

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-/// The way a part comes in.
+/// The door that an agent uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Door {
     Map,
     Own,
 }
 
-/// Somebody in the fleet.
+/// An agent of the fleet.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) name: &'static str,
     pub(super) door: Door,
-    pub(super) kind: &'static str,
+    pub(super) is_person: bool,
     pub(super) role: &'static str,
     pub(super) parent: Option<&'static str>,
     pub(super) scopes: &'static [&'static str],
@@ -22,7 +22,7 @@ pub(super) struct Part {
 }
 
 const fn part(name: &'static str, door: Door, role: &'static str, about: &'static str) -> Part {
-    Part { name, door, kind: "agent", role, parent: None, scopes: &[], about }
+    Part { name, door, is_person: false, role, parent: None, scopes: &[], about }
 }
 
 const CAST: [Part; 11] = [
@@ -59,12 +59,12 @@ const CAST: [Part; 11] = [
     part("deployer", Door::Own, "deployer", ""),
     part("docs", Door::Own, "writer", ""),
     part("night-shift", Door::Own, "oncall", ""),
-    Part { kind: "user", ..part("priya", Door::Own, "product", "") },
+    Part { is_person: true, ..part("priya", Door::Own, "product", "") },
 ];
 
-/// A letter.
+/// A message to send.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Letter {
+pub(super) struct Draft {
     pub(super) to: Vec<String>,
     pub(super) kind: &'static str,
     pub(super) subject: String,
@@ -75,10 +75,10 @@ pub(super) struct Letter {
     pub(super) expires_in: Option<i64>,
 }
 
-/// Something that somebody does. A `prop` is the story's own name for what is made.
+/// One step of the story. A `prop` is the story's own name for what the step makes.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    Send(Letter),
+    Send(Draft),
     /// Reads what is unread, and acknowledges what asks for it.
     AnswerMail,
     Task {
@@ -128,7 +128,7 @@ pub(super) enum Act {
 impl Act {
     pub(super) fn verb(&self) -> &'static str {
         match self {
-            Self::Send(_) => "send a letter",
+            Self::Send(_) => "send a message",
             Self::AnswerMail => "answer its mail",
             Self::Task { .. } => "make a task",
             Self::Move { .. } => "move a task on",
@@ -154,23 +154,23 @@ impl Act {
     }
 }
 
-/// What was made, by the story's name for it.
+/// The ids of what was made, by the story's names.
 #[derive(Debug, Default)]
 pub(super) struct Props(BTreeMap<String, String>);
 
 impl Props {
-    /// The office's id of something; what the office did not name goes by the story's name.
+    /// The server's id of a thing; where the server did not give one, the story's own name.
     pub(super) fn id(&self, prop: &str) -> String {
         self.0.get(prop).cloned().unwrap_or_else(|| prop.to_owned())
     }
 }
 
-/// Tickets: what it is, where it is, what was found, what came of it.
+/// Tickets: title, folder, what was found, the fix, and the outcome.
 const TICKETS: [(&str, &str, &str, &str, &str); 10] = [
     (
         "Idempotency keys for refunds",
         "services/payments/refunds",
-        "a retry within 40 ms books twice",
+        "a retry within 40 ms is booked twice",
         "the key is claimed before the ledger is touched",
         "Refunds are exactly-once; p99 38 ms",
     ),
@@ -191,7 +191,7 @@ const TICKETS: [(&str, &str, &str, &str, &str); 10] = [
     (
         "Search index falls behind",
         "services/search",
-        "the queue backs up at 800 letters a second",
+        "the queue backs up at 800 messages a second",
         "batches of 200 with one commit each",
         "Lag under 2 s at 2 k/s",
     ),
@@ -239,7 +239,7 @@ const TICKETS: [(&str, &str, &str, &str, &str); 10] = [
     ),
 ];
 
-/// How many pieces of work a reservation is held for at most.
+/// After how many pieces of work a reservation is released at the latest.
 const HELD_FOR: usize = 5;
 
 const REPOSITORY: &str = "acme/payments";
@@ -247,14 +247,14 @@ const REPOSITORY: &str = "acme/payments";
 pub(super) struct Story {
     props: Props,
     piece: usize,
-    /// The number of the first ticket: a story that is told again in the same realm goes on counting.
+    /// The number of the first ticket: a second story in the same realm goes on counting.
     first: usize,
 }
 
 impl Story {
-    /// A story in a realm whose history has come so far.
+    /// A story in a realm with this many events in its log.
     pub(super) fn new(events: usize) -> Self {
-        // A piece of work is more than eight lines of history, so no number comes twice.
+        // A piece of work makes more than eight events, so no number is used twice.
         Self { props: Props::default(), piece: 0, first: 412 + events / 8 }
     }
 
@@ -278,25 +278,25 @@ impl Story {
         let builder = if number.is_multiple_of(2) { "builder-north" } else { "builder-south" };
         let other = if number.is_multiple_of(2) { "builder-south" } else { "builder-north" };
         let task = format!("PAY-{}", self.first + number);
-        let talk = format!("talk-{number}");
+        let conversation = format!("talk-{number}");
         let lock = format!("lock-{number}");
-        let letter = |to: &[&str], kind: &'static str, subject: String, body: String| Letter {
+        let message = |to: &[&str], kind: &'static str, subject: String, body: String| Draft {
             to: to.iter().map(|to| (*to).to_owned()).collect(),
             kind,
             subject,
             body,
             priority: 3,
             within: Some(task.clone()),
-            ..Letter::default()
+            ..Draft::default()
         };
         let say = |text: String| Act::Say {
             prop: None,
-            conversation: talk.clone(),
+            conversation: conversation.clone(),
             text,
             thread: None,
             only: None,
         };
-        // Whoever has held on for a while lets go; releasing twice does no harm.
+        // Old reservations are released; releasing twice does no harm.
         let mut acts = Vec::new();
         if let Some(old) = number.checked_sub(HELD_FOR) {
             for (who, prop) in [("deployer", "lock"), ("docs", "doc"), ("ci", "ci")] {
@@ -307,35 +307,35 @@ impl Story {
             }
         }
         acts.extend([
-            ("priya", Act::Send(Letter { within: None, ..letter(&["conductor"], "request", format!("{title}?"), format!("Merchants ask about this every week: **{found}**.\n\nCan it be in this release?")) })),
+            ("priya", Act::Send(Draft { within: None, ..message(&["conductor"], "request", format!("{title}?"), format!("Merchants ask about this every week: **{found}**.\n\nCan it be in this release?")) })),
             ("conductor", Act::Task { prop: task.clone(), title: title.to_owned(), about: format!("{found}. See `{place}`."), assignee: builder.to_owned() }),
-            ("conductor", Act::Send(letter(&[builder], "assign", format!("{task}: {title}"), format!("Please take this. It starts in `{place}`; planner has the steps.")))),
+            ("conductor", Act::Send(message(&[builder], "assign", format!("{task}: {title}"), format!("Please take this. It starts in `{place}`; planner has the steps.")))),
             ("planner", Act::State("busy")),
-            ("conductor", Act::Open { prop: talk.clone(), subject: format!("{task} {title}"), with: vec!["planner".into(), builder.into(), "reviewer".into(), "fuzzer".into()], first: format!("How do we go about “{title}”? What we know: {found}.") }),
-            ("planner", Act::Say { prop: Some(format!("plan-{number}")), conversation: talk.clone(), text: format!("Plan:\n\n1. reproduce that {found}\n2. {mended}\n3. a test that fails without it\n\nDecision: we do 2 behind a flag."), thread: None, only: None }),
+            ("conductor", Act::Open { prop: conversation.clone(), subject: format!("{task} {title}"), with: vec!["planner".into(), builder.into(), "reviewer".into(), "fuzzer".into()], first: format!("How do we go about “{title}”? What we know: {found}.") }),
+            ("planner", Act::Say { prop: Some(format!("plan-{number}")), conversation: conversation.clone(), text: format!("Plan:\n\n1. reproduce that {found}\n2. {mended}\n3. a test that fails without it\n\nDecision: we do 2 behind a flag."), thread: None, only: None }),
             (builder, Act::State("busy")),
             (builder, Act::Move { task: task.clone(), status: "in_progress", result: None }),
             ("ci", Act::AnswerMail),
             ("docs", Act::Reserve { prop: format!("doc-{number}"), scope: REPOSITORY.into(), paths: vec![format!("docs/{}.md", place.split('/').next_back().unwrap_or("x"))], exclusive: false, reason: format!("{task}: notes"), minutes: 25 }),
             ("deployer", Act::Reserve { prop: lock.clone(), scope: REPOSITORY.into(), paths: vec![format!("{place}/**"), "deploy/values.yaml".into()], exclusive: true, reason: format!("{task}: rollout"), minutes: 8 + (number as i64 % 5) * 9 }),
             (builder, say(format!("Reproduced: {found}. It takes about {} lines.", 40 + number * 13 % 90))),
-            (builder, Act::Send(letter(&["reviewer"], "review", format!("Review {task}"), format!("`{place}` is ready.\n\n- {mended}\n- the test fails without the change\n\n```diff\n- book(refund)\n+ claim(key)?.then(book(refund))\n```")))),
-            (builder, Act::Send(Letter { within: None, ..letter(&["ci"], "build", format!("Build {task}"), format!("Branch `{}` please, with the slow suite.", task.to_lowercase())) })),
+            (builder, Act::Send(message(&["reviewer"], "review", format!("Review {task}"), format!("`{place}` is ready.\n\n- {mended}\n- the test fails without the change\n\n```diff\n- book(refund)\n+ claim(key)?.then(book(refund))\n```")))),
+            (builder, Act::Send(Draft { within: None, ..message(&["ci"], "build", format!("Build {task}"), format!("Branch `{}` please, with the slow suite.", task.to_lowercase())) })),
             ("ci", Act::AnswerMail),
-            ("ci", Act::Send(Letter { within: None, priority: if number % 3 == 1 { 2 } else { 3 }, ..letter(&[builder, "reviewer"], "result", if number % 3 == 1 { format!("{task}: 2 of 1,284 tests failed") } else { format!("{task}: green in {} s", 71 + number * 7 % 60) }, if number % 3 == 1 { "| test | what |\n| --- | --- |\n| `ledger::twice` | expected 1, got 2 |\n| `ledger::retry` | timed out |".into() } else { "All 1,284 tests passed.".into() }) })),
-            ("reviewer", Act::Thread { prop: format!("thread-{number}"), conversation: talk.clone(), root: format!("plan-{number}"), subject: "What about retries?".into() }),
-            ("reviewer", Act::Say { prop: None, conversation: talk.clone(), text: "What happens when the second attempt arrives while the first is still open?".into(), thread: Some(format!("thread-{number}")), only: None }),
-            (builder, Act::Say { prop: None, conversation: talk.clone(), text: "It waits for the first one’s answer and repeats it.".into(), thread: Some(format!("thread-{number}")), only: None }),
+            ("ci", Act::Send(Draft { within: None, priority: if number % 3 == 1 { 2 } else { 3 }, ..message(&[builder, "reviewer"], "result", if number % 3 == 1 { format!("{task}: 2 of 1,284 tests failed") } else { format!("{task}: green in {} s", 71 + number * 7 % 60) }, if number % 3 == 1 { "| test | what |\n| --- | --- |\n| `ledger::twice` | expected 1, got 2 |\n| `ledger::retry` | timed out |".into() } else { "All 1,284 tests passed.".into() }) })),
+            ("reviewer", Act::Thread { prop: format!("thread-{number}"), conversation: conversation.clone(), root: format!("plan-{number}"), subject: "What about retries?".into() }),
+            ("reviewer", Act::Say { prop: None, conversation: conversation.clone(), text: "What happens when the second attempt arrives while the first is still open?".into(), thread: Some(format!("thread-{number}")), only: None }),
+            (builder, Act::Say { prop: None, conversation: conversation.clone(), text: "It waits for the first one’s answer and repeats it.".into(), thread: Some(format!("thread-{number}")), only: None }),
             ("fuzzer", say(format!("I ran {} k cases against it. Nothing broke, one was slow.", 12 + number * 5 % 40))),
-            ("reviewer", Act::Say { prop: None, conversation: talk.clone(), text: "Between us: the naming in the ledger is still odd.".into(), thread: None, only: Some(vec!["conductor".into()]) }),
-            ("reviewer", Act::Send(Letter { priority: 2, ack: true, ..letter(&[builder], "review", format!("Re: Review {task}"), "Two small things, then it is good:\n\n- [x] name the retry window\n- [ ] say in the doc why the key is claimed first".into()) })),
+            ("reviewer", Act::Say { prop: None, conversation: conversation.clone(), text: "Between us: the naming in the ledger is still odd.".into(), thread: None, only: Some(vec!["conductor".into()]) }),
+            ("reviewer", Act::Send(Draft { priority: 2, ack: true, ..message(&[builder], "review", format!("Re: Review {task}"), "Two small things, then it is good:\n\n- [x] name the retry window\n- [ ] say in the doc why the key is claimed first".into()) })),
         ]);
         if number.is_multiple_of(2) {
             acts.push((
                 other,
-                Act::Send(Letter {
+                Act::Send(Draft {
                     within: None,
-                    ..letter(
+                    ..message(
                         &[builder],
                         "note",
                         "You are in my file".into(),
@@ -356,16 +356,16 @@ impl Story {
             ));
         }
         if number.is_multiple_of(3) {
-            acts.push(("docs", Act::Send(Letter { within: None, ack: true, priority: 2, ..letter(&["admin"], "approve", format!("Approve the release note for {task}?"), format!("> {outcome}\n\nIt goes out with the next train. Please acknowledge, or reply with changes.")) })));
+            acts.push(("docs", Act::Send(Draft { within: None, ack: true, priority: 2, ..message(&["admin"], "approve", format!("Approve the release note for {task}?"), format!("> {outcome}\n\nIt goes out with the next train. Please acknowledge, or reply with changes.")) })));
         }
         if number % 4 == 1 {
             acts.push((
                 "ci",
-                Act::Send(Letter {
+                Act::Send(Draft {
                     within: None,
                     priority: 1,
                     expires_in: Some(2_500),
-                    ..letter(
+                    ..message(
                         &["night-shift"],
                         "page",
                         "Disk on ci-7 is 91 % full".into(),
@@ -378,13 +378,13 @@ impl Story {
             acts.push((builder, Act::Move { task: task.clone(), status: "blocked", result: None }));
             acts.push((
                 "conductor",
-                Act::Send(Letter {
+                Act::Send(Draft {
                     within: None,
-                    ..letter(
+                    ..message(
                         &["scope:payments"],
                         "standup",
                         "Freeze until the vault is through".into(),
-                        format!("{task} waits. Nobody merges into `services/vault` today."),
+                        format!("{task} waits. Please do not merge into `services/vault` today."),
                     )
                 }),
             ));
@@ -394,9 +394,9 @@ impl Story {
             ("deployer", Act::AnswerMail),
             (
                 "deployer",
-                Act::Send(Letter {
+                Act::Send(Draft {
                     within: None,
-                    ..letter(
+                    ..message(
                         &["conductor", "priya"],
                         "deploy",
                         format!("{task} is on 10 %"),
@@ -412,15 +412,15 @@ impl Story {
             ("conductor", say(format!("Done: {outcome}. Thank you all."))),
             (
                 "conductor",
-                Act::Send(Letter {
+                Act::Send(Draft {
                     within: None,
                     priority: 4,
-                    ..letter(&["all"], "news", format!("{title} is shipped"), format!("{outcome}."))
+                    ..message(&["all"], "news", format!("{title} is shipped"), format!("{outcome}."))
                 }),
             ),
             ("priya", Act::AnswerMail),
         ]);
-        // Some hold on for a while; nobody for ever.
+        // Some reservations are kept for a while.
         if !number.is_multiple_of(3) {
             acts.push(("deployer", Act::Release { prop: lock }));
         }
@@ -436,19 +436,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_in_the_story_is_on_the_stage() {
+    fn every_agent_of_the_story_is_in_the_cast() {
         let mut story = Story::new(0);
         for _ in 0..20 {
             for (who, act) in story.next_piece() {
                 assert!(CAST.iter().any(|part| part.name == who), "{who}");
-                if let Act::Send(letter) = act {
+                if let Act::Send(draft) = act {
                     let known = |to: &String| {
                         to.contains(':')
                             || to == "all"
                             || to == "admin"
                             || CAST.iter().any(|part| part.name == to)
                     };
-                    assert!(letter.to.iter().all(known), "{:?}", letter.to);
+                    assert!(draft.to.iter().all(known), "{:?}", draft.to);
                 }
             }
         }

@@ -1,16 +1,17 @@
-//! Files that a call names are sent along: this process runs as the user, the server need not.
+//! Files that a call names are sent in it: this process runs as the user, the server need not.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use posthaste_wire::mcp::tools::SentFile;
+use serde_json::Value;
 
-use crate::projects::Trees;
+use posthaste_host::projects::Trees;
 
-/// The largest file that is attached; a request has room for less than this.
-const MOST_FILE: u64 = 2 << 20;
+/// The largest file that is attached, in bytes; a request has room for less than this.
+const MAX_FILE_BYTES: u64 = 2 << 20;
 
 /// A call that names files to attach, with their bytes instead: this process runs as the user, the server need not.
 /// Only files of the work tree that it was started in; a path that is left is the server's to judge.
@@ -29,10 +30,11 @@ pub(super) async fn with_bytes(trees: &Arc<Trees>, line: String) -> String {
         let (mut files, mut left) = (Vec::new(), Vec::new());
         for path in paths {
             let text = path.as_str().unwrap_or_default();
-            match trees.read(&base, text, MOST_FILE) {
+            match trees.read(&base, text, MAX_FILE_BYTES) {
                 Ok(bytes) => {
                     let name = Path::new(text).file_name().unwrap_or_default().to_string_lossy();
-                    files.push(json!({ "name": name, "data": STANDARD.encode(bytes) }));
+                    let (name, data) = (name.into_owned(), STANDARD.encode(bytes));
+                    files.extend(serde_json::to_value(SentFile { name, media_type: None, data }));
                 }
                 Err(_) => left.push(path),
             }
@@ -41,7 +43,7 @@ pub(super) async fn with_bytes(trees: &Arc<Trees>, line: String) -> String {
     });
     let Ok((files, left)) = read.await else { return line };
     given.insert("attachment_paths".to_owned(), left.into());
-    match given.entry("attachments").or_insert_with(|| json!([])) {
+    match given.entry("attachments").or_insert_with(|| Value::Array(Vec::new())) {
         Value::Array(list) => list.extend(files),
         _ => return line,
     }

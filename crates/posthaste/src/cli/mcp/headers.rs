@@ -1,39 +1,22 @@
 //! The headers that MCP 2026-07-28 wants beside a request, taken from the request itself: on standard input and output there
 //! are none.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use posthaste_wire::mcp::headers::{METHOD, NAME, PROTOCOL_VERSION, encode, subject};
+use posthaste_wire::mcp::meta::AnyParams;
 use serde_json::Value;
-
-/// The first revision whose requests say in `_meta` which revision they are of.
-const VERSION: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
+use serde_json::value::to_raw_value;
 
 /// Name and value of each header; none for a request of an earlier revision.
-pub(super) fn of(line: &Value) -> Vec<(&'static str, String)> {
-    let (Some(version), Some(method)) =
-        (line.pointer(VERSION).and_then(Value::as_str), line["method"].as_str())
-    else {
+pub(super) fn of(call: &Value) -> Vec<(&'static str, String)> {
+    let (Some(method), true) = (call["method"].as_str(), call["params"]["_meta"].is_object()) else {
         return Vec::new();
     };
-    let params = &line["params"];
-    let name = match method {
-        "tools/call" | "prompts/get" => params["name"].as_str(),
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => params["uri"].as_str(),
-        "tasks/get" | "tasks/update" | "tasks/cancel" | "tasks/result" => params["taskId"].as_str(),
-        _ => None,
-    };
-    let mut headers = vec![("mcp-protocol-version", encoded(version)), ("mcp-method", encoded(method))];
-    headers.extend(name.map(|name| ("mcp-name", encoded(name))));
+    let params = to_raw_value(&call["params"]).ok();
+    let meta = AnyParams::read(params.as_deref());
+    let Some(version) = meta.revision() else { return Vec::new() };
+    let mut headers = vec![(PROTOCOL_VERSION, encode(version)), (METHOD, encode(method))];
+    headers.extend(subject(method, params.as_deref()).map(|subject| (NAME, encode(&subject))));
     headers
-}
-
-/// A value as a header can carry it.
-fn encoded(value: &str) -> String {
-    let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~')) && value.trim() == value;
-    match is_plain && !value.starts_with("=?base64?") {
-        true => value.to_owned(),
-        false => format!("=?base64?{}?=", STANDARD.encode(value)),
-    }
 }
 
 #[cfg(test)]

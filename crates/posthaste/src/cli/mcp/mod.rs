@@ -11,14 +11,14 @@ use std::sync::Arc;
 use self::relay::relay;
 use self::upstream::Upstream;
 use super::args::{GlobalArgs, McpArgs, OfficeArgs};
-use super::clients::Place;
+use super::client_tokens::ClientDirectory;
 use super::exit::Failure;
 use super::runtime;
 use super::target::Target;
 use crate::config::Config;
-use crate::projects::{self, Trees};
 use crate::serve::not_given;
-use crate::signals::stop_on_signal;
+use posthaste_host::projects::{self, Trees};
+use posthaste_host::signals::stop_on_signal;
 
 pub(super) fn run(global: &GlobalArgs, given: &McpArgs) -> Result<(), Failure> {
     let office = OfficeArgs {
@@ -30,7 +30,7 @@ pub(super) fn run(global: &GlobalArgs, given: &McpArgs) -> Result<(), Failure> {
     let target = Target::of(global)?;
     let config = Config::load(global, &office, &|name| std::env::var_os(name))?;
     let trees = Arc::new(named_trees(&config)?);
-    let place = Place::here(&given.client, target.realm(&config))?;
+    let place = ClientDirectory::here(&given.client, target.realm(&config))?;
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         let stop = stop_on_signal()?;

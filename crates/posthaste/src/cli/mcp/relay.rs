@@ -1,14 +1,17 @@
 //! Carries lines to a server and answers and notifications back. When the server ends, the next one is found or started and
-//! greeted with the client's own handshake, so that the client goes on as if nothing had happened.
+//! sent the client's own handshake, so that the client does not notice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use posthaste_wire::mcp::headers::SESSION;
+use posthaste_wire::mcp::methods;
+use posthaste_wire::rpc::{self, ErrorObject, INTERNAL_ERROR, Item, Message, RequestId};
 use posthaste_wire::sse;
 use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::{Mutex, RwLock, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -18,24 +21,24 @@ use super::super::client::is_loopback;
 use super::super::exit::Failure;
 use super::upstream::{Endpoint, Upstream};
 use super::{attachments, headers};
-use crate::projects::Trees;
+use posthaste_host::projects::Trees;
 
 /// The longest event that the server sends.
-const MOST_EVENT: usize = 16 << 20;
+const MAX_EVENT_BYTES: usize = 16 << 20;
 /// The longest line that is read.
-const MOST_LINE: u64 = 16 << 20;
+const MAX_LINE_BYTES: u64 = 16 << 20;
 /// Requests under way at once.
-const MOST_UNDER_WAY: usize = 256;
+const MAX_REQUESTS: usize = 256;
 /// Resources that are subscribed to again at another server.
-const MOST_SUBSCRIPTIONS: usize = 256;
+const MAX_SUBSCRIPTIONS: usize = 256;
 /// How often one request is tried at another server.
-const MOST_TRIES: u32 = 4;
+const MAX_TRIES: u32 = 4;
 /// Between the end of a stream of notifications and the next one.
-const BETWEEN_STREAMS: Duration = Duration::from_millis(250);
+const RECONNECT_DELAY: Duration = Duration::from_millis(250);
 /// How long answers are waited for once the input has ended.
-const LAST_ANSWERS: Duration = Duration::from_secs(60);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 /// Tools that can be called again without harm if the server ended before it answered.
-const ONLY_LOOK: [&str; 11] = [
+const READ_ONLY_TOOLS: [&str; 11] = [
     "check_file_reservation_conflicts",
     "fetch_inbox",
     "health_check",
@@ -65,7 +68,7 @@ pub(super) async fn relay(
         // The server on this machine may show a certificate made for another name.
         .danger_accept_invalid_certs(is_here)
         .build()?;
-    let (out, mut lines) = mpsc::channel::<String>(MOST_UNDER_WAY);
+    let (out, mut lines) = mpsc::channel::<String>(MAX_REQUESTS);
     let state = State {
         server,
         session: None,
@@ -97,7 +100,7 @@ pub(super) async fn relay(
     let told_to_stop = stop.run_until_cancelled(read_lines(&carrier, &tracker, &ended)).await;
     ended.cancel();
     tracker.close();
-    let patience = if told_to_stop.is_none() { Duration::ZERO } else { LAST_ANSWERS };
+    let patience = if told_to_stop.is_none() { Duration::ZERO } else { DRAIN_TIMEOUT };
     let is_done = tokio::time::timeout(patience, tracker.wait()).await.is_ok();
     carrier.leave().await;
     drop(carrier);
@@ -113,10 +116,10 @@ async fn read_lines(
     ended: &CancellationToken,
 ) -> Result<(), Failure> {
     let mut input = BufReader::new(tokio::io::stdin());
-    let slots = Arc::new(tokio::sync::Semaphore::new(MOST_UNDER_WAY));
+    let slots = Arc::new(tokio::sync::Semaphore::new(MAX_REQUESTS));
     loop {
         let mut line = String::new();
-        let mut bounded = tokio::io::AsyncReadExt::take(&mut input, MOST_LINE);
+        let mut bounded = tokio::io::AsyncReadExt::take(&mut input, MAX_LINE_BYTES);
         if bounded.read_line(&mut line).await? == 0 {
             return Ok(());
         }
@@ -126,7 +129,7 @@ async fn read_lines(
         let call: Value = serde_json::from_str(&line).unwrap_or_default();
         // The handshake comes before everything else; what follows may overtake one another.
         let method = call["method"].as_str().unwrap_or_default();
-        if matches!(method, "initialize" | "notifications/initialized") {
+        if matches!(method, methods::INITIALIZE | methods::INITIALIZED) {
             carrier.carry(line, call, tracker, ended).await;
             continue;
         }
@@ -150,7 +153,7 @@ struct Carrier {
     out: mpsc::Sender<String>,
 }
 
-/// How things stand with the server, and what another one has to be told.
+/// The connection to the server, and what another one has to be sent.
 struct State {
     server: Endpoint,
     session: Option<String>,
@@ -186,9 +189,9 @@ impl Carrier {
         let named = headers::of(call);
         // The newest revision knows no sessions.
         if let Some(session) =
-            state.session.as_ref().filter(|_| named.is_empty() && call["method"] != "initialize")
+            state.session.as_ref().filter(|_| named.is_empty() && call["method"] != methods::INITIALIZE)
         {
-            request = request.header("mcp-session-id", session);
+            request = request.header(SESSION, session);
         }
         for (name, value) in named {
             request = request.header(name, value);
@@ -213,14 +216,14 @@ impl Carrier {
                 Attempt::Failed(why) => return self.fail(&call, &why).await,
                 Attempt::Again(why) => why,
             };
-            if tried >= MOST_TRIES || ended.is_cancelled() {
+            if tried >= MAX_TRIES || ended.is_cancelled() {
                 return self.fail(&call, &why).await;
             }
             if let Err(failure) = self.renew(generation).await {
                 return self.fail(&call, &failure.error.to_string()).await;
             }
         }
-        if call["method"] == "notifications/initialized" {
+        if call["method"] == methods::INITIALIZED {
             self.listen(tracker, ended).await;
         }
     }
@@ -243,8 +246,8 @@ impl Carrier {
             }
             Err(error) => return lost(&error),
         };
-        if call["method"] == "initialize"
-            && let Some(session) = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok())
+        if call["method"] == methods::INITIALIZE
+            && let Some(session) = response.headers().get(SESSION).and_then(|id| id.to_str().ok())
         {
             self.state.write().await.session = Some(session.to_owned());
         }
@@ -279,24 +282,24 @@ impl Carrier {
         }
     }
 
-    /// Remembers what another server has to be told.
+    /// Keeps what another server has to be sent.
     async fn note(&self, line: &str, call: &Value) {
         let uri = || call["params"]["uri"].as_str().unwrap_or_default().to_owned();
         match call["method"].as_str() {
-            Some("initialize") => self.state.write().await.handshake = Some(line.trim().to_owned()),
-            Some("notifications/initialized") => self.state.write().await.is_greeted = true,
-            Some("resources/subscribe") => {
+            Some(methods::INITIALIZE) => self.state.write().await.handshake = Some(line.trim().to_owned()),
+            Some(methods::INITIALIZED) => self.state.write().await.is_greeted = true,
+            Some(methods::SUBSCRIBE) => {
                 let mut state = self.state.write().await;
-                if state.watched.len() < MOST_SUBSCRIPTIONS {
+                if state.watched.len() < MAX_SUBSCRIPTIONS {
                     state.watched.insert(uri(), line.trim().to_owned());
                 }
             }
-            Some("resources/unsubscribe") => drop(self.state.write().await.watched.remove(&uri())),
+            Some(methods::UNSUBSCRIBE) => drop(self.state.write().await.watched.remove(&uri())),
             _ => {}
         }
     }
 
-    /// Finds or starts the next server, unless that was done since, and greets it as the client greeted the first.
+    /// Finds or starts the next server, unless that was done since, and repeats the client's handshake there.
     async fn renew(&self, seen: u64) -> Result<(), Failure> {
         let _one_at_a_time = self.renewing.lock().await;
         if self.state.read().await.generation != seen {
@@ -313,12 +316,10 @@ impl Carrier {
         let call: Value = serde_json::from_str(&handshake).unwrap_or_default();
         let (_, request) = self.request(Method::POST, &call).await;
         let response = request.header("content-type", "application/json").body(handshake).send().await?;
-        let session =
-            response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let session = response.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         drop(response.text().await);
         self.state.write().await.session = session;
-        let greeting = is_greeted
-            .then(|| json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
+        let greeting = is_greeted.then(|| rpc::write_notification(methods::INITIALIZED, None));
         for line in greeting.into_iter().chain(watched) {
             let (_, request) = self.request(Method::POST, &Value::Null).await;
             // The client has had its answers; what does not work now is found out when it is next asked for.
@@ -354,7 +355,7 @@ impl Carrier {
                     if is_gone && carrier.renew(generation).await.is_err() {
                         return;
                     }
-                    tokio::time::sleep(BETWEEN_STREAMS).await;
+                    tokio::time::sleep(RECONNECT_DELAY).await;
                 }
             };
             ended.run_until_cancelled(follow).await;
@@ -363,7 +364,7 @@ impl Carrier {
 
     /// Passes events on. Says whether the answer to a request was among them.
     async fn pass_on(&self, response: reqwest::Response, id: Option<&Value>) -> bool {
-        let mut parser = sse::Parser::new(MOST_EVENT);
+        let mut parser = sse::Parser::new(MAX_EVENT_BYTES);
         let mut stream = response.bytes_stream();
         let mut is_answered = id.is_none();
         while let Some(Ok(chunk)) = stream.next().await {
@@ -389,9 +390,12 @@ impl Carrier {
         if call.get("method").is_some() && call.get("id").is_none() {
             return;
         }
-        let error = json!({ "code": -32_603, "message": why });
-        let answer = json!({ "jsonrpc": "2.0", "id": call.get("id"), "error": error });
-        drop(self.out.send(answer.to_string()).await);
+        let id = match rpc::parse(&call.to_string(), 1).pop() {
+            Some(Item::Single(Message::Request { id, .. } | Message::Invalid { id, .. })) => id,
+            _ => RequestId::null(),
+        };
+        let answer = rpc::write_error(&id, &ErrorObject::new(INTERNAL_ERROR, why));
+        drop(self.out.send(answer).await);
     }
 
     async fn leave(&self) {
@@ -406,7 +410,7 @@ impl Carrier {
 /// Whether a request can be sent again although the server may have carried it out.
 fn may_repeat(call: &Value) -> bool {
     let tool = call["params"]["name"].as_str().unwrap_or_default();
-    call["method"] != "tools/call" || ONLY_LOOK.contains(&tool)
+    call["method"] != methods::TOOLS_CALL || READ_ONLY_TOOLS.contains(&tool)
 }
 
 fn is_stream(response: &reqwest::Response) -> bool {

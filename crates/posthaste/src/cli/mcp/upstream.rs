@@ -8,9 +8,9 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::super::clients::Place;
-use super::super::desk::{Desk, Purpose};
+use super::super::client_tokens::ClientDirectory;
 use super::super::exit::{Exit, Failure};
+use super::super::realm_access::{Purpose, RealmAccess};
 use super::super::target::{Server, Source, Target};
 use crate::config::{AllowRemote, Config, Setting};
 use crate::serve::{self, Whereabouts, handover};
@@ -27,7 +27,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 pub(super) struct Upstream {
     config: Config,
     target: Target,
-    place: Place,
+    place: ClientDirectory,
     inner: Mutex<Inner>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Endpoint {
 }
 
 impl Upstream {
-    pub(super) fn new(config: Config, target: Target, place: Place) -> Self {
+    pub(super) fn new(config: Config, target: Target, place: ClientDirectory) -> Self {
         Self { config, target, place, inner: Mutex::default() }
     }
 
@@ -147,10 +147,10 @@ impl Upstream {
         let data = &self.config.data.value;
         let operator =
             Target { url: Some(server.url.clone()), url_from: Source::Data, ..self.target.clone() };
-        let desk = Desk::reach(&self.config, &operator, Purpose::Make).await?;
+        let realm = RealmAccess::open(&self.config, &operator, Purpose::Make).await?;
         let token = match self.place.kept(data)? {
-            None => self.place.make(&desk, data, None, false).await?,
-            Some(token) if desk.knows(&token).await? => token,
+            None => self.place.make(&realm, data, None, false).await?,
+            Some(token) if realm.knows(&token).await? => token,
             Some(_) => {
                 let text = format!(
                     "the token that is kept for {} in {} is revoked or unknown; `posthaste connect {0} --write` makes another",

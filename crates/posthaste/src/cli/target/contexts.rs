@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::super::exit::{Exit, Failure};
 use crate::config::Env;
-use crate::safe_open::Folder;
-use crate::serve::make_private_directory;
+use posthaste_host::safe_open::Folder;
+use posthaste_host::safe_open::make_private_directory;
 
 /// The file's name.
 const FILE: &str = "contexts.toml";
 /// The longest file that is read.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The contexts of this user.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -93,7 +93,7 @@ impl Contexts {
             }
         }
         let mut text = String::new();
-        let mut bounded = std::io::Read::take(&mut file, MOST_BYTES);
+        let mut bounded = std::io::Read::take(&mut file, MAX_FILE_BYTES);
         std::io::Read::read_to_string(&mut bounded, &mut text).map_err(|error| failed(&error))?;
         // The parser's own rendering quotes the line, which may hold a token.
         toml::from_str(&text).map_err(|error| failed(&error.message()))

@@ -1,4 +1,4 @@
-//! Which server a command talks to, with which token, and why: flag over environment over context over the running server
+//! Which server a command uses, with which token, and why: flag over environment over context over the running server
 //! of the data directory over the data directory itself.
 
 pub(super) mod contexts;
@@ -9,12 +9,12 @@ use posthaste_engine::nouns::RealmName;
 
 use self::contexts::Contexts;
 use super::args::GlobalArgs;
+use super::args::read_token;
 use super::client::Client;
 use super::exit::{Exit, Failure};
-use super::mail_args::read_token;
 use crate::config::{Config, Env, Origin};
-use crate::keys::AdminKey;
 use crate::serve::Whereabouts;
+use posthaste_host::keys::AdminKey;
 
 /// Names a server by its address.
 pub(super) const URL: &str = "POSTHASTE_URL";
@@ -49,7 +49,7 @@ impl Source {
     }
 }
 
-/// The server that is meant.
+/// The server that a command uses.
 #[derive(Clone)]
 pub(super) struct Target {
     /// Its address; the data directory is meant if absent.
@@ -72,7 +72,7 @@ pub(super) struct Server {
 }
 
 impl Target {
-    /// What the flags, the environment and the contexts of this process say.
+    /// The target by the flags, the environment and the contexts of this process.
     pub(super) fn of(global: &GlobalArgs) -> Result<Self, Failure> {
         Self::choose(global, &|name| std::env::var_os(name), &Contexts::load)
     }

@@ -1,5 +1,4 @@
-//! Requests that are not what they seem: names and pages that are not ours, bodies that grow, lines within lines, peers that
-//! never finish.
+//! Malformed and hostile requests: foreign hosts and origins, compressed and oversized bodies, injected lines, slow peers.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,12 +9,12 @@ use serde_json::{Value, json};
 use crate::harness::TestDir;
 use crate::office::Office;
 
-/// Sends bytes as they are and reads what comes back, up to the end or for a while.
+/// Sends raw bytes and reads the response, up to its end or the read timeout.
 fn raw(office: &Office, bytes: &[u8]) -> String {
     let address = office.url().trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    // It may be refused before all of it is sent.
+    // The request may be refused before all of it is sent.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -26,7 +25,7 @@ fn status(answer: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
 }
 
-/// One address of every door.
+/// One path of every door.
 const DOORS: [&str; 10] = [
     "/x-posthaste/export",
     "/x-posthaste/status",
@@ -41,7 +40,7 @@ const DOORS: [&str; 10] = [
 ];
 
 #[tokio::test]
-async fn a_page_by_another_name_reaches_no_door() {
+async fn foreign_hosts_and_origins_are_refused_at_every_door() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let token = office.token();
@@ -52,17 +51,17 @@ async fn a_page_by_another_name_reaches_no_door() {
             );
             status(&raw(&office, head.as_bytes()))
         };
-        // Rebinding: the name in the browser's bar stands for 127.0.0.1 by now.
+        // DNS rebinding: the attacker's host name resolves to 127.0.0.1.
         assert_eq!(ask("evil.test", ""), 421, "{path}");
         assert_eq!(ask("evil.test:80", ""), 421, "{path}");
         assert_eq!(ask("localhost.evil.test", ""), 421, "{path}");
         assert_eq!(ask("127.0.0.1.evil.test", ""), 421, "{path}");
-        assert_eq!(ask("localhost", "host: evil.test\r\n"), 400, "{path}: two names");
-        assert_eq!(ask("localhost@evil.test", ""), 400, "{path}: no name at all");
+        assert_eq!(ask("localhost", "host: evil.test\r\n"), 400, "{path}: two host headers");
+        assert_eq!(ask("localhost@evil.test", ""), 400, "{path}: not a host name");
         assert_eq!(ask("localhost", "origin: https://evil.test\r\n"), 403, "{path}");
         assert_eq!(ask("localhost", "origin: null\r\n"), 403, "{path}");
     }
-    // The WebSocket, which browsers open across pages without asking first.
+    // Browsers open WebSockets to other origins without a preflight request.
     let upgrade = |origin: &str| {
         let head = format!(
             "GET /map?token={token} HTTP/1.1\r\nhost: localhost\r\norigin: {origin}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
@@ -82,12 +81,12 @@ async fn a_page_by_another_name_reaches_no_door() {
 }
 
 #[tokio::test]
-async fn nothing_is_unpacked() {
+async fn nothing_is_decompressed() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let token = office.token();
-    // 20 bytes of gzip that would be a thousand zeros; any other body would do as well, because nobody looks inside.
-    let packed = [
+    // Gzip of a thousand zeros; any body would do, because the content is not read.
+    let compressed = [
         0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3, 0x63, 0x60, 0x18, 5, 0xa3, 0x60, 0x14, 0x0c, 0x57, 0, 0, 0x2c,
         0xe4, 0x7f, 0xed, 0xe8, 3, 0, 0,
     ];
@@ -98,15 +97,15 @@ async fn nothing_is_unpacked() {
             let mut bytes = format!(
                 "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
                  content-encoding: {coding}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-                packed.len()
+                compressed.len()
             )
             .into_bytes();
-            bytes.extend(packed);
+            bytes.extend(compressed);
             let answer = raw(&office, &bytes);
             assert!((400..500).contains(&status(&answer)) || answer.contains("-32700"), "{path}: {answer}");
         }
     }
-    // Nor are frames: whoever offers to pack them is not taken up on it.
+    // Nor are WebSocket frames: the extension is not negotiated.
     let head = format!(
         "GET /map HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
          sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
@@ -119,7 +118,7 @@ async fn nothing_is_unpacked() {
     let answer = String::from_utf8_lossy(&answer[..count]).to_lowercase();
     assert_eq!(status(&answer), 101, "{answer}");
     assert!(!answer.contains("permessage-deflate"), "{answer}");
-    // And answers are not packed either, so that a packed secret cannot be guessed from its length.
+    // Responses are not compressed either, so that a secret cannot be guessed from their length.
     let head = format!(
         "GET /status HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\naccept-encoding: gzip, br\r\nconnection: close\r\n\r\n"
     );
@@ -127,10 +126,10 @@ async fn nothing_is_unpacked() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused_at_every_door() {
+async fn oversized_requests_are_refused_at_every_door() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
-    // A connection each: one that was refused a body is closed.
+    // A connection for each request: it is closed when a body is refused.
     let http = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
     let token = office.token().to_owned();
     let big = "x".repeat(3 << 20);
@@ -151,11 +150,11 @@ async fn what_is_too_large_is_refused_at_every_door() {
             .body(body.to_string())
             .send()
             .await;
-        // It may hang up while we are still sending.
+        // The server may close the connection while the client is still sending.
         if let Ok(answer) = sent {
             assert_eq!(answer.status().as_u16(), 413, "{path}");
         }
-        // Not announced: counted while it is read.
+        // Without content-length: counted while it is read.
         let chunks = futures_util::stream::iter(
             body.to_string()
                 .into_bytes()
@@ -171,13 +170,13 @@ async fn what_is_too_large_is_refused_at_every_door() {
             assert!(matches!(status, 400 | 413), "{path} in pieces: {status}");
         }
     }
-    // Heads, addresses and numbers of headers.
+    // Long request lines and many headers.
     let long = format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "a".repeat(100_000));
     assert!(matches!(status(&raw(&office, long.as_bytes())), 0 | 414 | 431));
     let many: String = (0..2_000).map(|n| format!("x-{n}: y\r\n")).collect();
     let many = format!("GET /health HTTP/1.1\r\nhost: localhost\r\n{many}\r\n");
     assert!(matches!(status(&raw(&office, many.as_bytes())), 0 | 431));
-    // Nesting: refused by the parser, not by the stack.
+    // Deep nesting: refused by the parser before the stack overflows.
     let deep = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{}{}}}",
         "[".repeat(200_000),
@@ -193,11 +192,11 @@ async fn what_is_too_large_is_refused_at_every_door() {
             .unwrap();
         assert!(answer.status().as_u16() < 500 || answer.status().as_u16() == 503, "{path}");
     }
-    assert_eq!(office.get("/health").await.0, 200, "and the office goes on");
+    assert_eq!(office.get("/health").await.0, 200, "the server continues");
 }
 
 #[tokio::test]
-async fn two_requests_in_one_do_not_get_past() {
+async fn smuggled_requests_get_no_response() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let token = office.token();
@@ -212,14 +211,14 @@ async fn two_requests_in_one_do_not_get_past() {
         format!("GET /health\u{0} HTTP/1.1\r\n{auth}\r\n"),
     ] {
         let answer = raw(&office, smuggled.as_bytes());
-        // At most one answer, to the first request, and none to what was hidden in its body.
+        // At most one response, to the first request, and none to the one hidden in its body.
         assert!(answer.matches("HTTP/1.1 ").count() <= 1, "{smuggled:?}: {answer}");
         assert!(!answer.contains("active_users"), "{smuggled:?}: {answer}");
     }
 }
 
 #[tokio::test]
-async fn nothing_said_becomes_a_header() {
+async fn input_cannot_inject_headers() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
@@ -241,7 +240,7 @@ async fn nothing_said_becomes_a_header() {
         let led = signed.headers()["location"].to_str().unwrap();
         assert!(led.starts_with('/') && !led.starts_with("//"), "{led}");
     }
-    // What is echoed: ids, hosts, origins, names in addresses.
+    // Values that are echoed: ids, hosts, origins, names in paths.
     for path in [
         format!("/ui/{evil}"),
         format!("/r/{evil}/health"),
@@ -254,14 +253,14 @@ async fn nothing_said_becomes_a_header() {
         assert!(answer.headers().get("set-cookie").is_none(), "{path}");
         assert!(
             !answer.headers()["x-request-id"].to_str().unwrap().contains(' '),
-            "an id that is not plain is not kept"
+            "an id with a space is replaced"
         );
     }
 }
 
-/// Half a head, half a body, nothing at all: they cost a place each and end; meanwhile others are served.
+/// Connections with half a head, half a body or nothing use one connection slot each; others are served meanwhile.
 #[tokio::test]
-async fn slow_peers_hold_nobody_up() {
+async fn slow_peers_do_not_delay_others() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let address = office.url().trim_start_matches("http://");
@@ -282,6 +281,7 @@ async fn slow_peers_hold_nobody_up() {
     for _ in 0..20 {
         let started = Instant::now();
         assert_eq!(office.get("/health").await.0, 200);
+        // In real time: a request takes milliseconds, a slow peer its whole timeout.
         assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     }
     drop(slow);

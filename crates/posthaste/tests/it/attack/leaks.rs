@@ -1,20 +1,20 @@
-//! Secrets: nothing that opens a door shows up in logs, errors, reports, exports or the list of processes.
+//! Secrets: no token, key or password shows up in logs, errors, reports, exports or the list of processes.
 
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use crate::harness::{Posthaste, TestDir};
-use crate::mcp_client::Mcp;
+use crate::mcp::client::Mcp;
 use crate::office::Office;
 
 const HOOK_SECRET: &str = "hook-secret-5f2d";
 const PEER_SECRET: &str = "peer-secret-77aa";
-const WRONG: &str = "ph_wrong-token-that-somebody-typed";
+const WRONG: &str = "ph_wrong-token-that-a-user-typed";
 const CLIENT_SECRET: &str = "said-by-a-client-91b0";
 const USER_THERE: &str = "user-token-for-elsewhere";
 
-/// A busy and unlucky hour of an office. Everything that was answered, except where a secret is handed out on purpose.
+/// Runs mixed and failing requests. Collects every response, except those that issue a secret.
 async fn live(office: &Office, secrets: &mut Vec<String>, said: &mut Vec<String>) {
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let key = office.token().to_owned();
@@ -74,7 +74,7 @@ async fn live(office: &Office, secrets: &mut Vec<String>, said: &mut Vec<String>
     for bearer in [WRONG, &token] {
         ask(http.post(url("/ui/sign-in")).body(format!("word={word}&token={bearer}"))).await;
     }
-    // MCP, whose agents have secrets of their own, and whose clients may say a secret when they introduce themselves.
+    // MCP: agents have their own secrets, and a client may send a secret in its handshake.
     let mcp = Mcp::at(&url("/mcp"), Some(&token));
     for server in [&mcp, &Mcp::at(&url("/mcp"), Some(&key))] {
         said.push(server.post(&handshake(CLIENT_SECRET)).await.text().await.unwrap());
@@ -83,7 +83,7 @@ async fn live(office: &Office, secrets: &mut Vec<String>, said: &mut Vec<String>
     let given = json!({ "project_key": "/srv/app", "program": "t", "model": "m", "name": "BlueLake" });
     let agent = mcp.call("register_agent", given).await;
     let secret = agent["registration_token"].as_str().expect("shown once").to_owned();
-    let send = json!({ "project_key": "/srv/app", "sender_name": "BlueLake", "to": ["Nobody"], "subject": "s", "body_md": "b",
+    let send = json!({ "project_key": "/srv/app", "sender_name": "BlueLake", "to": ["Unknown"], "subject": "s", "body_md": "b",
                        "sender_token": secret });
     let failed = mcp.result("send_message", send).await;
     said.push(failed.to_string());
@@ -91,7 +91,7 @@ async fn live(office: &Office, secrets: &mut Vec<String>, said: &mut Vec<String>
         json!({ "uri": format!("resource://inbox/BlueLake?project=/srv/app&registration_token={secret}") });
     said.push(mcp.method("resources/read", resource).await["error"].to_string());
     secrets.push(secret);
-    // The socket.
+    // The WebSocket.
     let address = office.url().trim_start_matches("http://").to_owned();
     let stream = tokio::net::TcpStream::connect(&address).await.unwrap();
     let (mut socket, _) =
@@ -121,7 +121,7 @@ fn handshake(secret: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_handshake_is_not_logged_and_not_large() {
+async fn handshakes_are_bounded_and_not_logged() {
     let dir = TestDir::new();
     let log = dir.path().join("log");
     let office = Office::open_logging(&dir.path().join("data"), [], &log);
@@ -142,7 +142,7 @@ async fn a_handshake_is_not_logged_and_not_large() {
     let listen = |id: reqwest::header::HeaderValue| {
         mcp.request(reqwest::Method::DELETE).header("mcp-session-id", id).send()
     };
-    assert_eq!(listen(first.0).await.unwrap().status().as_u16(), 404, "its place was needed");
+    assert_eq!(listen(first.0).await.unwrap().status().as_u16(), 404, "it was ended for a newer session");
     assert_eq!(office.close(), Some(0));
     let log = std::fs::read_to_string(&log).unwrap();
     assert!(!log.contains(CLIENT_SECRET), "{log}");
@@ -195,7 +195,7 @@ async fn no_secret_shows_up_anywhere() {
         if let Ok(processes) = processes {
             said.push(String::from_utf8_lossy(&processes.stdout).into_owned());
         }
-        // What the program tells its operator.
+        // Output of the command line.
         for args in [
             vec!["status"],
             vec!["doctor"],
@@ -220,14 +220,14 @@ async fn no_secret_shows_up_anywhere() {
             if let Some(line) = log.lines().find(|line| line.contains(secret.as_str())) {
                 panic!("{form} log: {secret} is in {line}");
             }
-            // What somebody sent in an address comes back in no answer either; a token is shown once, when it is made.
+            // Secrets sent in a URL are not echoed either; a token is shown once, when it is created.
             if let Some(text) = said.iter().find(|text| text.contains(secret.as_str())) {
                 let at = text.find(secret.as_str()).unwrap();
                 let (from, to) = (at.saturating_sub(120), (at + 160).min(text.len()));
                 panic!("{secret} was said: …{}…", text.get(from..to).unwrap_or(text));
             }
         }
-        // Hashes are no secrets, but neither is the file they are in anybody's.
+        // The database has hashes only, and is still readable by its owner alone.
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -240,7 +240,7 @@ async fn no_secret_shows_up_anywhere() {
 }
 
 #[tokio::test]
-async fn nothing_said_becomes_a_line_of_the_log() {
+async fn input_cannot_forge_log_lines() {
     for form in ["text", "json"] {
         let dir = TestDir::new();
         let (data, log) = (dir.path().join("data"), dir.path().join("log"));

@@ -1,15 +1,15 @@
-//! Attacks from outside, and what comes of them. Each test is named in `docs/SECURITY.md`.
+//! Attacks from outside. `docs/SECURITY.md` names the tests.
 
 mod costs;
+mod egress;
 mod forms;
 mod leaks;
 mod names;
 mod observing;
 mod paths;
 mod rates;
-mod reach;
 mod streams;
 mod swarms;
 mod threads;
 mod tokens;
-mod work;
+mod work_limits;

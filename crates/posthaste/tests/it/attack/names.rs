@@ -1,11 +1,11 @@
-//! Names of others: taken before their bearer comes, kept after it came, made to look alike, spoken in the server's voice.
+//! Taking names: of tokens, administrators and other realms, lookalikes, and text in the server's name.
 
 use reqwest::Client as Http;
 use serde_json::{Value, json};
 
 use crate::harness::TestDir;
-use crate::map_client::Client;
-use crate::mcp_client::Mcp;
+use crate::map::client::Client;
+use crate::mcp::client::Mcp;
 use crate::office::{Answer, Office};
 
 struct Town {
@@ -45,7 +45,7 @@ async fn greeted(town: &Town, token: &str, part: &str) -> Client {
     client
 }
 
-/// Which doors let the bearer of this token register a name that is not on it.
+/// The doors that let this token register a name other than its own.
 async fn doors_that_give(town: &Town, token: &str, name: &str) -> Vec<&'static str> {
     let mut given = Vec::new();
     if town.control(token, "register", json!({ "id": name })).await.is_ok() {
@@ -81,7 +81,7 @@ async fn doors_that_give(town: &Town, token: &str, name: &str) -> Vec<&'static s
 }
 
 #[tokio::test]
-async fn names_of_tokens_administrators_and_neighbours_are_free_at_no_door() {
+async fn reserved_names_and_lookalikes_are_refused_at_every_door() {
     let town = Town::open();
     town.token("carl").await;
     let mallory = town.token("mallory").await;
@@ -110,7 +110,7 @@ async fn names_of_tokens_administrators_and_neighbours_are_free_at_no_door() {
 }
 
 #[tokio::test]
-async fn the_bearer_of_a_name_shuts_out_an_agent_that_was_there_before() {
+async fn bearer_of_a_name_replaces_an_agent_that_took_it_before() {
     let town = Town::open();
     let mallory = town.token("mallory").await;
     let ann = town.token("ann").await;
@@ -120,7 +120,7 @@ async fn the_bearer_of_a_name_shuts_out_an_agent_that_was_there_before() {
     let secret = mcp.call("register_agent", register("carl")).await["registration_token"].clone();
     let in_project = json!({ "project_key": PROJECT, "agent_name": "carl" });
     mcp.call("fetch_inbox", in_project.clone()).await;
-    // In the realm of the door itself, by MAP, with a connection that waits for mail and follows events.
+    // In the default realm, by MAP, with a connection that is subscribed to messages and events.
     let mut map = greeted(&town, &mallory, "agent").await;
     map.call("map/agents/register", json!({ "agentId": "dora" })).await.unwrap();
     map.call("map/subscribe", json!({})).await.unwrap();
@@ -131,18 +131,18 @@ async fn the_bearer_of_a_name_shuts_out_an_agent_that_was_there_before() {
     let refused = map.call("map/agents/update", json!({ "agentId": "dora", "metadata": { "x": 1 } })).await;
     assert!(refused.is_err(), "{refused:?}");
     let sent = map.call("map/send", json!({ "to": "ann", "from": "dora", "payload": "as dora" })).await;
-    let from_dora = |letters: &Value| letters.to_string().contains("\"from\":\"dora\"");
+    let from_dora = |messages: &Value| messages.to_string().contains("\"from\":\"dora\"");
     let inbox = town.control(&ann, "inbox", json!({})).await.unwrap();
     assert!(!from_dora(&inbox), "{sent:?} {inbox}");
     assert!(!map.has(|frame| frame.to_string().contains("for the bearer alone")));
-    // The bearer takes it at another door, connected squatter or not.
+    // The bearer registers it while the previous agent is connected.
     let mut own = greeted(&town, &dora, "agent").await;
     own.call("map/agents/register", json!({ "agentId": "dora" })).await.unwrap();
-    let letter = own.message().await;
-    assert!(letter.to_string().contains("for the bearer alone"), "{letter}");
+    let message = own.message().await;
+    assert!(message.to_string().contains("for the bearer alone"), "{message}");
     assert!(map.call("map/agents/register", json!({ "agentId": "dora" })).await.is_err());
 
-    // The secret of the first registration is worth nothing once the bearer has come to the project.
+    // The secret of the first registration is void once the bearer has registered in the project.
     let carl = mcp_bearer(&town, "carl").await;
     carl.call("register_agent", register("carl")).await;
     let with_secret = |mut args: Value| {
@@ -155,7 +155,7 @@ async fn the_bearer_of_a_name_shuts_out_an_agent_that_was_there_before() {
 }
 
 #[tokio::test]
-async fn a_participant_does_not_keep_a_name_that_a_token_comes_to_carry() {
+async fn participant_loses_a_name_when_a_token_for_it_is_used() {
     let town = Town::open();
     let (ann, mallory) = (town.token("ann").await, town.token("mallory").await);
     town.control(&ann, "register", json!({ "id": "ann" })).await.unwrap();
@@ -168,13 +168,13 @@ async fn a_participant_does_not_keep_a_name_that_a_token_comes_to_carry() {
         town.control(&token, "register", json!({ "id": name })).await.unwrap();
         town.control(&ann, "send", json!({ "to": [name], "body": "for the bearer alone" })).await.unwrap();
         let listed = map.call("map/agents/list", json!({})).await;
-        assert!(listed.is_err(), "{part} {name} goes on: {listed:?}");
+        assert!(listed.is_err(), "{part} {name} is still connected: {listed:?}");
         assert!(!map.has(|frame| frame.to_string().contains("for the bearer alone")), "{part} {name}");
     }
 }
 
 #[tokio::test]
-async fn a_name_under_which_others_own_agents_is_not_free() {
+async fn name_that_owns_agents_of_another_token_is_refused() {
     let town = Town::open();
     let (ann, mallory) = (town.token("ann").await, town.token("mallory").await);
     let mut fleet = Client::open_at(town.office.url(), &ann).await;
@@ -187,14 +187,14 @@ async fn a_name_under_which_others_own_agents_is_not_free() {
     assert_eq!(given.into_iter().filter(|door| !door.starts_with("mcp")).collect::<Vec<_>>(), none);
 }
 
-/// A bearer whose token the default realm knows.
+/// An MCP client with a token of the default realm.
 async fn mcp_bearer(town: &Town, name: &str) -> Mcp {
     let token = town.token(name).await;
     town.mcp(&token)
 }
 
 #[tokio::test]
-async fn only_administrators_are_a_part_of_the_system() {
+async fn only_administrators_register_as_system() {
     let town = Town::open();
     let (ann, mallory) = (town.token("ann").await, town.token("mallory").await);
     let mut hermit = greeted(&town, &ann, "agent").await;
@@ -216,7 +216,7 @@ async fn only_administrators_are_a_part_of_the_system() {
 }
 
 #[tokio::test]
-async fn a_contact_request_never_speaks_in_the_servers_voice() {
+async fn contact_requests_carry_no_text_in_the_servers_name() {
     let town = Town::open();
     let (ann, mallory) = (mcp_bearer(&town, "ann").await, mcp_bearer(&town, "mallory").await);
     ann.call("ensure_project", json!({ "human_key": PROJECT })).await;

@@ -1,15 +1,15 @@
-//! What agents write at the MAP door without marking it private: a plain token finds it nowhere, a token that may observe
-//! reads it and changes nothing.
+//! Messages sent through the MAP door without a private flag: a plain token does not see them, a token with the observe
+//! right reads them and changes nothing.
 
 use serde_json::{Value, json};
 
 use crate::harness::TestDir;
-use crate::map_client::Client;
-use crate::mcp_client::Mcp;
+use crate::map::client::Client;
+use crate::mcp::client::Mcp;
 use crate::office::Office;
 use crate::web::Visitor;
 
-/// The word in everything that is not for others.
+/// The word in everything that others must not see.
 const SECRET: &str = "walrus";
 
 async fn token(office: &Office, name: &str, observe: bool) -> String {
@@ -21,7 +21,7 @@ fn says(found: &Value) -> bool {
     found.to_string().contains(SECRET)
 }
 
-/// One who has no part in anything, on every way in.
+/// A caller that takes part in nothing, connected through every door.
 struct Watcher {
     token: String,
     map: Client,
@@ -40,7 +40,7 @@ impl Watcher {
         Self { token, map, sse }
     }
 
-    /// Whether the live events up to the making of a scope have the word.
+    /// Whether the live events up to the creation of a scope contain the word, on the WebSocket and by SSE.
     async fn saw_live(&mut self, scope: &str) -> (bool, bool) {
         let made = |frame: &Value| {
             let event = &frame["params"]["event"];
@@ -55,15 +55,15 @@ impl Watcher {
         (socket, text.contains(SECRET))
     }
 
-    /// What reading answers, by every door; what is refused says why.
-    async fn reads(&mut self, office: &Office, talk: &str, task: &str) -> Vec<(String, Value)> {
-        let one = json!({ "conversationId": talk });
+    /// The responses of every read, through every door.
+    async fn reads(&mut self, office: &Office, conversation: &str, task: &str) -> Vec<(String, Value)> {
+        let one = json!({ "conversationId": conversation });
         let calls = [
             ("map/replay", json!({})),
             ("mail/list", json!({})),
             (
                 "mail/get",
-                json!({ "conversationId": talk, "include": { "recentTurns": 9, "participants": true } }),
+                json!({ "conversationId": conversation, "include": { "recentTurns": 9, "participants": true } }),
             ),
             ("mail/turns/list", one.clone()),
             ("mail/thread/list", one.clone()),
@@ -74,7 +74,7 @@ impl Watcher {
             ("map/tasks/get", json!({ "taskId": task })),
             ("x-posthaste/search", json!({ "query": SECRET })),
             ("x-posthaste/conversations", json!({})),
-            ("x-posthaste/thread", json!({ "id": talk })),
+            ("x-posthaste/thread", json!({ "id": conversation })),
             ("x-posthaste/events", json!({ "after": 0 })),
         ];
         let mut found = Vec::new();
@@ -90,12 +90,14 @@ impl Watcher {
         let mcp = Mcp::at(&format!("{}/mcp", office.url()), Some(&self.token));
         let search = mcp.result("search_messages", json!({ "project_key": "main", "query": SECRET })).await;
         found.push(("search_messages".to_owned(), search));
-        let uri = format!("resource://thread/{talk}?project=main&include_bodies=true");
+        let uri = format!("resource://thread/{conversation}?project=main&include_bodies=true");
         found.push(("thread".to_owned(), mcp.method("resources/read", json!({ "uri": uri })).await));
         let page = Visitor::signed_in(office, &self.token).await;
-        for path in
-            ["/ui/search?q=walrus".to_owned(), "/ui/live".to_owned(), format!("/ui/conversations/{talk}")]
-        {
+        for path in [
+            "/ui/search?q=walrus".to_owned(),
+            "/ui/live".to_owned(),
+            format!("/ui/conversations/{conversation}"),
+        ] {
             let text = page.get(&path).await.text().replace("q=walrus", "").replace("value=\"walrus\"", "");
             found.push((path, Value::String(text)));
         }
@@ -103,7 +105,7 @@ impl Watcher {
     }
 }
 
-/// Writes everything that the MAP door writes by default. Gives a conversation and a task.
+/// Sends one of everything that the MAP door can send. Returns a conversation and a task.
 async fn write(office: &Office, ann: &mut Client, bob: &mut Client) -> (String, String) {
     let secret = json!({ "text": SECRET });
     for meta in [json!({}), json!({ "delivery": "guaranteed" }), json!({ "requireAck": true })] {
@@ -120,12 +122,12 @@ async fn write(office: &Office, ann: &mut Client, bob: &mut Client) -> (String, 
         "type": "multi-agent", "subject": SECRET, "initialParticipants": [{ "id": "bob" }],
         "initialTurn": { "contentType": "text", "content": secret },
     });
-    let talk = ann.call("mail/create", create).await.unwrap()["conversation"]["id"].clone();
-    let said = json!({ "conversationId": talk, "contentType": "text", "content": secret });
+    let conversation = ann.call("mail/create", create).await.unwrap()["conversation"]["id"].clone();
+    let said = json!({ "conversationId": conversation, "contentType": "text", "content": secret });
     let root = bob.call("mail/turn", said).await.unwrap()["turn"]["id"].clone();
-    let thread = json!({ "conversationId": talk, "rootTurnId": root, "subject": SECRET });
+    let thread = json!({ "conversationId": conversation, "rootTurnId": root, "subject": SECRET });
     ann.call("mail/thread/create", thread).await.unwrap();
-    let meta = json!({ "mail": { "conversationId": talk } });
+    let meta = json!({ "mail": { "conversationId": conversation } });
     ann.call("map/send", json!({ "to": { "agent": "bob" }, "payload": secret, "meta": meta })).await.unwrap();
     bob.message().await;
     let task = json!({ "task": { "title": SECRET, "description": SECRET, "assignee": "bob" } });
@@ -134,27 +136,27 @@ async fn write(office: &Office, ann: &mut Client, bob: &mut Client) -> (String, 
     bob.call("map/tasks/update", worked).await.unwrap();
     ann.call("map/scopes/create", json!({ "scopeId": "end" })).await.unwrap();
     assert!(office.pid() > 0);
-    (talk.as_str().unwrap().to_owned(), task.as_str().unwrap().to_owned())
+    (conversation.as_str().unwrap().to_owned(), task.as_str().unwrap().to_owned())
 }
 
-/// Changes that a caller without a part in them may not make.
-fn changes(talk: &str, task: &str) -> Vec<(&'static str, Value)> {
-    let said = json!({ "conversationId": talk, "contentType": "text", "content": { "text": "x" } });
+/// Changes that only participants may make.
+fn changes(conversation: &str, task: &str) -> Vec<(&'static str, Value)> {
+    let said = json!({ "conversationId": conversation, "contentType": "text", "content": { "text": "x" } });
     vec![
         ("mail/turn", said),
-        ("mail/close", json!({ "conversationId": talk })),
-        ("mail/reopen", json!({ "conversationId": talk })),
-        ("mail/leave", json!({ "conversationId": talk })),
-        ("mail/invite", json!({ "conversationId": talk, "participant": { "id": "out" } })),
+        ("mail/close", json!({ "conversationId": conversation })),
+        ("mail/reopen", json!({ "conversationId": conversation })),
+        ("mail/leave", json!({ "conversationId": conversation })),
+        ("mail/invite", json!({ "conversationId": conversation, "participant": { "id": "out" } })),
         ("map/tasks/update", json!({ "taskId": task, "status": "completed", "result": "forged" })),
         ("map/tasks/assign", json!({ "taskId": task, "agentId": "out" })),
-        ("map/tasks/create", json!({ "task": { "id": talk, "title": "taken over" } })),
+        ("map/tasks/create", json!({ "task": { "id": conversation, "title": "taken over" } })),
         ("map/scopes/delete", json!({ "scopeId": "club" })),
     ]
 }
 
 #[tokio::test]
-async fn what_maps_agents_write_is_for_them_and_those_who_may_observe() {
+async fn map_messages_are_visible_to_participants_and_observers_only() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let (ann, bob) = (token(&office, "ann", false).await, token(&office, "bob", false).await);
@@ -162,51 +164,51 @@ async fn what_maps_agents_write_is_for_them_and_those_who_may_observe() {
     let mut bob = Client::agent_at(office.url(), &bob, "bob").await;
     let mut out = Watcher::new(&office, "out", false).await;
     let mut eye = Watcher::new(&office, "eye", true).await;
-    let (talk, task) = write(&office, &mut ann, &mut bob).await;
+    let (conversation, task) = write(&office, &mut ann, &mut bob).await;
 
     assert_eq!(out.saw_live("end").await, (false, false), "a plain token, live");
-    assert_eq!(eye.saw_live("end").await, (true, true), "one that may observe, live");
-    for (name, found) in out.reads(&office, &talk, &task).await {
+    assert_eq!(eye.saw_live("end").await, (true, true), "an observer, live");
+    for (name, found) in out.reads(&office, &conversation, &task).await {
         assert!(!says(&found), "a plain token through {name}: {found}");
     }
     let silent = ["mail/presence", "http mail/presence"];
     let mut blind: Vec<String> = Vec::new();
-    for (name, found) in eye.reads(&office, &talk, &task).await {
+    for (name, found) in eye.reads(&office, &conversation, &task).await {
         let whole = found.to_string();
         if !whole.contains(SECRET) && !silent.contains(&name.as_str()) {
             blind.push(format!("{name}: {whole}"));
         }
     }
-    assert!(blind.is_empty(), "one that may observe sees nothing through {blind:#?}");
+    assert!(blind.is_empty(), "an observer sees nothing through {blind:#?}");
 
-    let mut join = changes(&talk, &task);
-    join.push(("mail/join", json!({ "conversationId": talk })));
+    let mut join = changes(&conversation, &task);
+    join.push(("mail/join", json!({ "conversationId": conversation })));
     for (method, params) in join {
         let answer = out.map.call(method, params).await;
         assert!(answer.is_err(), "a plain token by {method}: {answer:?}");
     }
-    for (method, params) in changes(&talk, &task) {
+    for (method, params) in changes(&conversation, &task) {
         let answer = eye.map.call(method, params).await;
-        assert!(answer.is_err(), "one that may observe by {method}: {answer:?}");
+        assert!(answer.is_err(), "an observer by {method}: {answer:?}");
     }
-    // It may come in and speak under its own name, and no more.
-    eye.map.call("mail/join", json!({ "conversationId": talk, "role": "moderator" })).await.unwrap();
-    for (method, params) in changes(&talk, &task) {
+    // An observer may join and add turns under its own name, and no more.
+    eye.map.call("mail/join", json!({ "conversationId": conversation, "role": "moderator" })).await.unwrap();
+    for (method, params) in changes(&conversation, &task) {
         let answer = eye.map.call(method, params).await;
         let may = matches!(method, "mail/turn");
         assert!(answer.is_ok() == may || method == "mail/leave", "a guest by {method}: {answer:?}");
         if method == "mail/leave" {
-            eye.map.call("mail/join", json!({ "conversationId": talk })).await.unwrap();
+            eye.map.call("mail/join", json!({ "conversationId": conversation })).await.unwrap();
         }
     }
     let found = bob.call("map/tasks/get", json!({ "taskId": task })).await.unwrap();
     assert_eq!(found["task"]["status"], "in_progress", "{found}");
-    let found = ann.call("mail/get", json!({ "conversationId": talk })).await.unwrap();
+    let found = ann.call("mail/get", json!({ "conversationId": conversation })).await.unwrap();
     assert_eq!(found["conversation"]["status"], "active", "{found}");
 }
 
 #[tokio::test]
-async fn a_session_follows_what_concerns_all_of_its_agents() {
+async fn session_receives_events_of_all_its_agents() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let (ann, bob) = (token(&office, "ann", false).await, token(&office, "bob", false).await);
@@ -225,9 +227,10 @@ async fn a_session_follows_what_concerns_all_of_its_agents() {
     assert_eq!(events.as_array().unwrap().len(), 1, "{events}");
 }
 
-/// Running a realm, and observing it, end where the realm ends: the MCP door opens other projects to the same tokens.
+/// The rights to administer and to observe a realm end at the realm, although the MCP door opens other projects to the same
+/// tokens.
 #[tokio::test]
-async fn what_a_token_may_beyond_its_own_mail_holds_in_its_own_realm() {
+async fn admin_and_observe_rights_hold_in_their_own_realm_only() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let operator = Mcp::operator(&office);

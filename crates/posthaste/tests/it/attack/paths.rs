@@ -1,11 +1,11 @@
-//! Names that would be paths: nobody gets out of the folder that a name is for.
+//! Names that look like paths, and paths outside the work trees: none of them reads or creates a file elsewhere.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::harness::TestDir;
-use crate::mcp_client::Mcp;
+use crate::mcp::client::Mcp;
 use crate::office::Office;
 
 const CLIMBING: [&str; 10] = [
@@ -35,7 +35,7 @@ fn listing(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn no_address_leads_out_of_the_office() {
+async fn paths_in_names_reach_no_file() {
     let outer = TestDir::new();
     let data = outer.path().join("data");
     let office = Office::open(&data);
@@ -49,11 +49,11 @@ async fn no_address_leads_out_of_the_office() {
             format!("/r/{name}/health"),
             format!("/r/{name}/x-posthaste/export"),
             format!("/ui/conversations/{name}/export"),
-            format!("/ui/letters/{name}"),
+            format!("/ui/messages/{name}"),
             format!("/identity/{name}"),
             format!("/tasks/{name}/events"),
         ] {
-            // As it is: a client would tidy the address up.
+            // Most clients would normalise the path.
             let url = format!("{}{path}", office.url());
             let Ok(answer) = http.get(url).bearer_auth(office.token()).send().await else { continue };
             let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
@@ -69,15 +69,15 @@ async fn no_address_leads_out_of_the_office() {
     }
     let after: Vec<String> =
         listing(outer.path()).into_iter().filter(|path| !path.contains("/data/")).collect();
-    assert_eq!(before, after, "nothing was made outside");
+    assert_eq!(before, after, "nothing was created outside");
 }
 
-fn letter(project: &str) -> Value {
+fn message(project: &str) -> Value {
     json!({ "project_key": project, "sender_name": "ann", "to": ["bob"], "subject": "s", "body_md": "b" })
 }
 
 fn with_path(project: &str, file: &str) -> Value {
-    let mut given = letter(project);
+    let mut given = message(project);
     given["attachment_paths"] = json!([file]);
     given
 }
@@ -111,7 +111,7 @@ async fn files_are_attached_by_path_from_named_work_trees_only() {
         let (code, why) = agent.fails("send_message", with_path(app, file)).await;
         assert_eq!(code, "ATTACHMENT_REFUSED", "{file}: {why}");
     }
-    // A project that a caller named opens nothing, however it is called, for the operator neither.
+    // A project path from a caller opens no file, not even for the operator.
     let operator = Mcp::operator(&office);
     let wide = ["/", "/etc", "/proc/self", "/dev", outer.path().to_str().unwrap(), data.to_str().unwrap()];
     for project in wide.into_iter().chain([other.to_str().unwrap()]) {
@@ -124,7 +124,7 @@ async fn files_are_attached_by_path_from_named_work_trees_only() {
             }
         }
     }
-    // Agents of another realm have no part in the work trees, whatever path they name.
+    // Agents of another realm cannot attach files of the work trees.
     let sue = realm_bearer(&office, "shop", "sue").await;
     sue.project(app, &["ann", "bob"]).await;
     assert_eq!(sue.fails("send_message", with_path(app, "notes.txt")).await.0, "ATTACHMENT_REFUSED");
@@ -158,7 +158,7 @@ async fn bytes_are_attached_in_the_call() {
     let agent = Mcp::bearer(&office, "agent", "ann").await;
     agent.project("/srv/app", &["ann", "bob"]).await;
     let with = |files: Value| {
-        let mut given = letter("/srv/app");
+        let mut given = message("/srv/app");
         given["attachments"] = files;
         given
     };
@@ -181,7 +181,7 @@ async fn bytes_are_attached_in_the_call() {
     ] {
         assert_eq!(agent.fails("send_message", with(files.clone())).await.0, code, "{files}");
     }
-    // A hash that would be a path is none.
+    // A path is not accepted as a hash.
     for hash in ["..", "../../../admin.token", "%2e%2e%2f%2e%2e%2fadmin.token"] {
         let uri = format!("resource://attachment/{id}/{hash}?project=/srv/app&agent=bob");
         assert!(agent.method("resources/read", json!({ "uri": uri })).await["error"].is_object());
@@ -215,7 +215,7 @@ async fn a_project_path_is_only_a_name() {
         async move { agent.call("ensure_project", json!({ "human_key": path })).await["slug"].clone() }
     };
     assert_ne!(slug("repo").await, slug("tree").await);
-    // With the operator's word, linked work trees belong to their repository, those made later too.
+    // If the operator names the repository, its linked work trees belong to it, later ones too.
     assert_eq!(office.close(), Some(0));
     let repo = top.join("repo");
     let office =
@@ -229,7 +229,7 @@ async fn a_project_path_is_only_a_name() {
 }
 
 #[tokio::test]
-async fn paths_named_in_one_realm_lead_nowhere_in_another() {
+async fn project_paths_of_one_realm_do_not_exist_in_another() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let sue = realm_bearer(&office, "shop", "sue").await;
@@ -242,7 +242,7 @@ async fn paths_named_in_one_realm_lead_nowhere_in_another() {
     let found =
         sue.call("search_messages", json!({ "project_key": "/srv/crown-jewels", "query": "ours" })).await;
     assert_eq!(found, json!([]));
-    // The default realm's Sam is not the shop's Sam, and does not come into the shop.
+    // The default realm's Sam is not the shop's Sam, and has no access to the shop.
     for (tool, given) in [
         ("fetch_inbox", json!({ "project_key": "shop", "agent_name": "sam" })),
         ("list_agents", json!({ "project_key": "shop" })),
@@ -259,7 +259,7 @@ async fn a_token_is_not_taken_for_an_agent_of_its_name_in_another_realm() {
     let sam = Mcp::bearer(&office, "user", "sam").await;
     let project = sam.project("/srv/app", &["BlueLake"]).await;
     let realm = project["slug"].as_str().unwrap().to_owned();
-    // Another Sam, whom the project's realm itself knows.
+    // Another Sam, with a token of the project's realm.
     let theirs = realm_bearer(&office, &realm, "sam").await;
     theirs.project("/srv/app", &["sam"]).await;
     sam.send("/srv/app", "BlueLake", "sam", "to their Sam").await;
@@ -269,7 +269,7 @@ async fn a_token_is_not_taken_for_an_agent_of_its_name_in_another_realm() {
     assert_eq!(theirs.fails("fetch_inbox", inbox("BlueLake")).await.0, "AUTHENTICATION_REQUIRED");
     let register = json!({ "project_key": "/srv/app", "program": "p", "model": "m", "name": "sam" });
     assert_eq!(sam.fails("register_agent", register).await.0, "NAME_TAKEN");
-    // Nor is an agent of the project's realm taken for the default realm's Sam, who owns agents there.
+    // Nor can an agent of the project's realm register as the default realm's Sam, who owns agents there.
     let squatter = office.as_bearer(theirs.token.as_deref().unwrap()).in_realm(&realm);
     assert!(squatter.call("register", json!({ "id": "sam@main" })).await.is_err());
     // An administrator of the default realm administers that realm, not the project's.
@@ -281,7 +281,7 @@ async fn a_token_is_not_taken_for_an_agent_of_its_name_in_another_realm() {
 }
 
 #[tokio::test]
-async fn one_token_makes_so_many_projects() {
+async fn projects_per_token_are_limited() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let agent = Mcp::bearer(&office, "agent", "mallory").await;
@@ -292,7 +292,7 @@ async fn one_token_makes_so_many_projects() {
     assert_eq!(code, "TOO_MANY");
     assert!(why.contains("ask the operator"), "{why}");
     agent.call("ensure_project", json!({ "human_key": "/nowhere/p3" })).await;
-    // Names in a realm of its own are counted, too.
+    // Projects that are names within another realm count too.
     let sue = realm_bearer(&office, "shop", "sue").await;
     for number in 0..20 {
         sue.call("ensure_project", json!({ "human_key": format!("/names/p{number}") })).await;

@@ -1,4 +1,4 @@
-//! One token may not ask without end, at any door; and each door says so in its own way.
+//! Rate limits: counted per token across all doors, and refused in each door's own form.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::swarm::{Swarm, boss, team};
 async fn every_door_counts_by_token_and_refuses_in_its_own_form() {
     let file = team("team", json!([boss(json!({ "builtin": "echo" }), &["boss"])]));
     let mut swarm = Swarm::open(&file, &[], &[]);
-    // Before anybody counts: making tokens takes calls, too.
+    // Tokens are created without rate limits, because that takes calls too.
     let mut tokens: Vec<String> = (0..3).map(|n| swarm.token("team", "user", &format!("u{n}"))).collect();
     swarm.office.take().unwrap().close();
     swarm.start(&[], &[("POSTHASTE_RATE_CALLS", "4/h"), ("POSTHASTE_RATE_REQUESTS", "4/h")]);
@@ -53,11 +53,11 @@ async fn every_door_counts_by_token_and_refuses_in_its_own_form() {
     let (status, _, text) = exhausted("/messages", None, &token).await;
     assert_eq!(status, 429, "{text}");
     assert!(text.contains("\"success\":false"), "{text}");
-    // Somebody else is not held up by it.
+    // Another token is not affected.
     let other = fresh();
     let answer = http.get(format!("{}/whoami", office.url())).bearer_auth(&other).send().await.unwrap();
     assert_eq!(answer.status().as_u16(), 200);
-    // A batch counts for as many calls as there are in it.
+    // Every call of a batch counts.
     let batch: Vec<Value> =
         (0..6).map(|n| json!({ "jsonrpc": "2.0", "id": n, "method": "x-posthaste/whoami" })).collect();
     let answer = http.post(format!("{}/x-posthaste/rpc", office.url())).bearer_auth(fresh());

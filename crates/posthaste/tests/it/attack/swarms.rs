@@ -1,22 +1,21 @@
-//! Between swarms: a token speaks for one swarm, the operator's secrets go where the operator says, and one caller does
-//! not start all of the operator's programs at once.
+//! Between swarms: a token speaks for one swarm, the operator's secrets go to the operator's addresses only, and the turns of
+//! one sender are limited.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::http::{HeaderMap, header};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use posthaste::http::listen::ListenOptions;
+use posthaste_host::http::listen::ListenOptions;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::harness::{Listening, listen};
+use crate::harness::{LONG, Listening, eventually, listen};
 use crate::swarm::{Swarm, boss, script, scripted, team, uuid};
 use crate::web::Visitor;
 
-/// A swarm `far` that keeps the credentials it is shown.
+/// A swarm `far` that records the credentials it receives.
 async fn far() -> (Listening, Arc<Mutex<Vec<Option<String>>>>) {
     let shown = Arc::new(Mutex::new(Vec::new()));
     let seen = shown.clone();
@@ -39,7 +38,7 @@ async fn far() -> (Listening, Arc<Mutex<Vec<Option<String>>>>) {
 }
 
 #[tokio::test]
-async fn secrets_of_the_environment_go_where_the_operator_says() {
+async fn environment_secrets_go_to_the_operators_addresses_only() {
     let (ours, theirs) = (far().await, far().await);
     let file = team("team", json!([boss(scripted(), &["boss@far"])]));
     let env = [("SWARM_AUTH_TOKEN_FAR", "operators-secret")];
@@ -47,14 +46,14 @@ async fn secrets_of_the_environment_go_where_the_operator_says() {
     let (admin, ann) = (swarm.token("team", "admin", "adm"), swarm.token("team", "user", "ann"));
     let key = swarm.office.as_ref().unwrap().token().to_owned();
     let entry = |at: &Listening| json!({ "name": "far", "base_url": format!("http://{}", at.address), "volatile": false });
-    // Writes to the swarm `far`, wherever it is said to be.
+    // Sends a message to the swarm `far`, at its registered address.
     let ask = async |swarm: &Swarm| {
         let to = json!({ "target": "boss@far", "subject": "s", "body": "x" });
         let body = json!({ "body": script(&[("send_request", to)]), "kwargs": { "timeout": 1 } });
         assert_eq!(swarm.post("/message", &ann, body).await.0, 200);
     };
     let last = |far: &(Listening, Arc<Mutex<Vec<Option<String>>>>)| {
-        far.1.lock().unwrap().drain(..).next_back().expect("it was written to")
+        far.1.lock().unwrap().drain(..).next_back().expect("it received a message")
     };
     let secret = Some("Bearer operators-secret".to_owned());
 
@@ -67,7 +66,7 @@ async fn secrets_of_the_environment_go_where_the_operator_says() {
     assert_eq!(swarm.post("/swarms", &admin, entry(&ours.0)).await.0, 200);
     ask(&swarm).await;
     assert_eq!(last(&ours), secret, "the same address is still the operator's");
-    // At another address, by registration and on the page, it is not shown; nor after a restart.
+    // The secret is not sent to another address, registered by an admin or on the page; nor after a restart.
     assert_eq!(swarm.post("/swarms", &admin, entry(&theirs.0)).await.0, 200);
     ask(&swarm).await;
     assert_eq!(last(&theirs), None);
@@ -82,21 +81,14 @@ async fn secrets_of_the_environment_go_where_the_operator_says() {
     let address = format!("http://{}", theirs.0.address);
     let fields = [("word", word.as_str()), ("name", "far"), ("kind", "server"), ("url", &address)];
     assert_eq!(visitor.post("/ui/do/peer", &fields).await.status, 303);
-    let shown = async || {
-        for _ in 0..200 {
-            let (_, known) = swarm.get("/swarms", "").await;
-            let all = known["swarms"].as_array().unwrap();
-            if all.iter().any(|one| one["base_url"] == address.as_str()) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("the page's address is not known");
-    };
-    shown().await;
+    eventually(LONG, "the address from the page is known", async || {
+        let (_, known) = swarm.get("/swarms", "").await;
+        known["swarms"].as_array().unwrap().iter().any(|one| one["base_url"] == address.as_str())
+    })
+    .await;
     ask(&swarm).await;
     assert_eq!(last(&theirs), None);
-    // What the operator registered is the operator's after a restart as well.
+    // The operator's registration keeps its rights after a restart.
     assert_eq!(swarm.post("/swarms", &key, entry(&ours.0)).await.0, 200);
     swarm.office.take().unwrap().close();
     swarm.start(&[], &env);
@@ -133,7 +125,7 @@ async fn a_token_speaks_for_the_swarm_of_its_name() {
     assert_eq!(swarm.post("/interswarm/forward", &peer, wrapper("peer", "boss@peer", 3)).await.0, 200);
     assert_eq!(swarm.post("/interswarm/forward", &bank, wrapper("bank", "ceo@bank", 4)).await.0, 200);
 
-    // Swarms at one host may share a token; not if one has its own, and not with one at another host.
+    // Swarms at one host may share a token, unless one has its own; swarms at different hosts may not.
     let (far, away) = (far().await.0, far().await.0);
     let key = swarm.office.as_ref().unwrap().token();
     let entry = |name: &str, url: String| json!({ "name": name, "base_url": url });
@@ -152,7 +144,7 @@ async fn a_token_speaks_for_the_swarm_of_its_name() {
     }
 }
 
-/// An agent of the operator's that answers when it is let: how many turns it has at once, and how many were let go on.
+/// An agent's program that answers when the test lets it: its address, the number of its turns, and the gate.
 async fn slow_program() -> (Listening, Arc<AtomicUsize>, Arc<Semaphore>) {
     let (busy, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
     let (at, let_go) = (busy.clone(), gate.clone());
@@ -166,18 +158,12 @@ async fn slow_program() -> (Listening, Arc<AtomicUsize>, Arc<Semaphore>) {
     (listen(app, ListenOptions::default()).await, busy, gate)
 }
 
-async fn settle(busy: &AtomicUsize, wanted: usize) {
-    for _ in 0..1_000 {
-        if busy.load(Ordering::SeqCst) == wanted {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(busy.load(Ordering::SeqCst), wanted);
+async fn turns(busy: &AtomicUsize, wanted: usize) {
+    eventually(LONG, &format!("{wanted} turns"), async || busy.load(Ordering::SeqCst) == wanted).await;
 }
 
 #[tokio::test]
-async fn one_sender_has_so_many_turns_at_once_and_the_rest_wait() {
+async fn concurrent_turns_per_sender_are_limited() {
     let (program, busy, gate) = slow_program().await;
     let driver = json!({ "http": format!("http://{}/turn", program.address) });
     let swarm = Swarm::open(&team("team", json!([boss(driver, &["boss"])])), &[], &[]);
@@ -185,25 +171,19 @@ async fn one_sender_has_so_many_turns_at_once_and_the_rest_wait() {
     let mallory = office.as_bearer(&swarm.token("team", "agent", "mallory"));
     mallory.call("register", json!({ "id": "mallory" })).await.unwrap();
     for n in 0..40 {
-        let letter = json!({ "to": ["boss"], "subject": format!("n{n}"), "body": "work" });
-        mallory.call("send", letter).await.unwrap();
+        let message = json!({ "to": ["boss"], "subject": format!("n{n}"), "body": "work" });
+        mallory.call("send", message).await.unwrap();
     }
-    settle(&busy, 32).await;
-    // Another sender is not held up by it.
+    turns(&busy, 32).await;
+    // Another sender does not wait for them.
     let ann = office.as_bearer(&swarm.token("team", "agent", "ann"));
     ann.call("register", json!({ "id": "ann" })).await.unwrap();
     ann.call("send", json!({ "to": ["boss"], "subject": "hello", "body": "work" })).await.unwrap();
-    settle(&busy, 33).await;
+    turns(&busy, 33).await;
     gate.add_permits(41);
-    let answered = async || {
-        for _ in 0..1_000 {
-            let inbox = mallory.call("inbox", json!({ "limit": 100 })).await.unwrap();
-            if inbox["messages"].as_array().unwrap().len() == 40 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("not all were answered");
-    };
-    answered().await;
+    eventually(LONG * 2, "all are answered", async || {
+        let inbox = mallory.call("inbox", json!({ "limit": 100 })).await.unwrap();
+        inbox["messages"].as_array().unwrap().len() == 40
+    })
+    .await;
 }

@@ -1,15 +1,15 @@
-//! Trap threads: an agent that opens a conversation under a name which others use as a thread reads nothing of theirs, and
-//! does not keep others from using the name.
+//! Thread names opened by an attacker before others use them: the opener reads none of their messages, and the name stays
+//! usable.
 
 use serde_json::{Value, json};
 
 use crate::harness::TestDir;
-use crate::mcp_client::Mcp;
+use crate::mcp::client::Mcp;
 use crate::office::Office;
 
 const HOME: &str = "main";
 
-/// Sends by MCP, with a thread's name or as a reply. Gives the message's number and its thread.
+/// Sends by MCP, with a thread's name or as a reply. Returns the message's number and its thread.
 async fn send(mcp: &Mcp, tool: &str, given: Value) -> (i64, Value) {
     let mut all = json!({ "project_key": HOME, "body_md": "walrus" });
     all.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
@@ -17,7 +17,7 @@ async fn send(mcp: &Mcp, tool: &str, given: Value) -> (i64, Value) {
     (payload["id"].as_i64().unwrap(), payload["thread_id"].clone())
 }
 
-/// What an agent finds of what was written under these names.
+/// What an agent finds of the messages under these names.
 async fn found(mcp: &Mcp, agent: &str, names: &[String]) -> Vec<String> {
     let mut all = Vec::new();
     for name in names {
@@ -32,7 +32,7 @@ async fn found(mcp: &Mcp, agent: &str, names: &[String]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_thread_that_others_use_shows_its_opener_nothing() {
+async fn opener_of_a_thread_name_reads_nothing_of_others() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     let mut who = Vec::new();
@@ -64,12 +64,12 @@ async fn a_thread_that_others_use_shows_its_opener_nothing() {
     }
     let given = json!({ "sender_name": "ann", "to": ["bob"], "subject": "s" });
     let (number, _) = send(&ann, "send_message", given).await;
-    // A reply's thread has the number of the message, which can be guessed.
+    // The thread of a reply is named by the message's number, which can be guessed.
     open(&number.to_string()).await;
     let answer = json!({ "message_id": number, "sender_name": "bob" });
     assert_eq!(send(&bob, "reply_message", answer).await.1, json!(number.to_string()));
     names.push(number.to_string());
-    // The office's own door takes names, too.
+    // The control door accepts thread names too.
     let own = office.as_bearer(ann.token.as_deref().unwrap());
     for name in &names[..2] {
         own.call("send", json!({ "to": ["bob"], "body": "walrus", "conversation": name })).await.unwrap();

@@ -1,11 +1,11 @@
-//! Tokens: what is issued to strangers, what comes back, what a renewal keeps, and what a cookie gives away.
+//! Tokens: local registration, identities without a key, renewal, and what is shown without a token.
 
 use serde_json::{Value, json};
 
-use crate::harness::TestDir;
+use crate::harness::{LONG, TestDir, eventually};
 use crate::office::Office;
 
-/// A request that a proxy on this machine would pass on, or the caller's own.
+/// Sends a request, directly or with the headers of a proxy.
 async fn post(
     office: &Office,
     path: &str,
@@ -30,11 +30,11 @@ fn named(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn registration_is_for_this_machine_unless_it_is_switched_on() {
+async fn registration_is_local_unless_enabled() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     assert_eq!(post(&office, "/api/presence", None, &[], named("from_here")).await.0, 200);
-    // Every proxy says so in one of these ways; the address of the peer is loopback all the same.
+    // Proxies add one of these headers; the peer's address is loopback all the same.
     let proxied = [
         ("x-forwarded-for", "192.0.2.1"),
         ("x-forwarded-host", "a.test"),
@@ -54,7 +54,7 @@ async fn registration_is_for_this_machine_unless_it_is_switched_on() {
     }
     assert_eq!(office.close(), Some(0));
 
-    // A name or a page of others means that others come, whatever the listener's address.
+    // Another host or origin means callers on other machines, whatever the listener's address.
     for flag in [["--allowed-host", "mail.test"], ["--allowed-origin", "https://app.test"]] {
         let office = Office::open_with(data.path(), &flag, &[]);
         let (status, answer) = post(&office, "/api/presence", None, &[], named("later")).await;
@@ -70,13 +70,13 @@ async fn registration_is_for_this_machine_unless_it_is_switched_on() {
     assert_eq!(
         post(&office, "/api/presence", None, &by_name, named("invited")).await.0,
         200,
-        "as it was told"
+        "enabled by a flag"
     );
     assert_eq!(office.close(), Some(0));
 }
 
 #[tokio::test]
-async fn metrics_are_free_for_this_machine_only() {
+async fn metrics_need_no_token_on_this_machine_only() {
     let data = TestDir::new();
     let office = Office::open_with(data.path(), &["--allowed-host", "mail.test"], &[]);
     let get = async |headers: &[(&str, &str)], token: Option<&str>| {
@@ -97,7 +97,7 @@ async fn metrics_are_free_for_this_machine_only() {
 }
 
 #[tokio::test]
-async fn an_identity_without_a_key_comes_back_with_its_last_token_only() {
+async fn identity_without_a_key_is_renewed_with_its_last_token_only() {
     let data = TestDir::new();
     let office = Office::open(data.path());
     let come =
@@ -119,9 +119,9 @@ async fn an_identity_without_a_key_comes_back_with_its_last_token_only() {
     let (status, answer) = come(Some(&first), "gina").await;
     assert_eq!(status, 200, "{answer}");
     let second = token(&answer);
-    assert_eq!((inbox(&first).await, inbox(&second).await), (401, 200), "the old one is given up");
-    assert_eq!(come(Some(&first), "gina").await.0, 409, "a token that was given up is not the last");
-    // An administrator can help where a token was lost.
+    assert_eq!((inbox(&first).await, inbox(&second).await), (401, 200), "the old one is revoked");
+    assert_eq!(come(Some(&first), "gina").await.0, 409, "a revoked token is not the last");
+    // An administrator can renew it if the token was lost.
     assert_eq!(come(Some(office.token()), "gina").await.0, 200);
     let given =
         json!({ "role": "agent", "name": "gina", "expires_at": posthaste_engine::stamp::now() + 60_000 });
@@ -131,9 +131,9 @@ async fn an_identity_without_a_key_comes_back_with_its_last_token_only() {
     assert_eq!(
         (status, &answer["expires_at"]),
         (200, &made["expires_at"]),
-        "no longer than it was given for"
+        "it does not last longer than the token shown"
     );
-    assert_eq!(inbox(given).await, 200, "what an administrator made is not revoked by it");
+    assert_eq!(inbox(given).await, 200, "a token created by an administrator is not revoked");
     assert_eq!(office.close(), Some(0));
 }
 
@@ -162,12 +162,13 @@ async fn a_renewed_token_has_the_same_role_rights_and_end() {
 
     let given = json!({ "role": "user", "name": "uma", "expires_at": posthaste_engine::stamp::now() + 300 });
     let short = office.call("token.create", given).await.unwrap()["token"].as_str().unwrap().to_owned();
-    while office.as_bearer(&short).call("whoami", json!({})).await.is_ok() {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    assert_eq!(post(&office, "/auth/refresh", Some(&short), &[], json!({})).await.0, 401, "lapsed");
+    eventually(LONG, "the token expires", async || {
+        office.as_bearer(&short).call("whoami", json!({})).await.is_err()
+    })
+    .await;
+    assert_eq!(post(&office, "/auth/refresh", Some(&short), &[], json!({})).await.0, 401, "expired");
 
-    // What AIRC issued stays AIRC's, and may be renewed for as long as the identity likes.
+    // A renewed AIRC token is valid at AIRC only, and expires no earlier.
     let (_, safe) = post(&office, "/api/presence", None, &[], named("gina")).await;
     let (status, renewed) = post(&office, "/auth/refresh", safe["token"].as_str(), &[], json!({})).await;
     assert_eq!(status, 200, "{renewed}");
@@ -177,7 +178,7 @@ async fn a_renewed_token_has_the_same_role_rights_and_end() {
     assert_eq!(office.close(), Some(0));
 }
 
-/// Before, the presence of agents of other doors was shown to callers without a token.
+/// Regression: the presence of agents of other doors was shown to callers without a token.
 #[tokio::test]
 async fn agents_of_other_doors_are_shown_to_tokens_only() {
     let data = TestDir::new();

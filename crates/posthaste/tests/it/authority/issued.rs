@@ -1,13 +1,13 @@
-//! Tokens that the AIRC door issues open that door alone, by whichever way they were issued.
+//! Tokens that the AIRC door issues are valid at that door only, however they were issued.
 
 use posthaste_wire::signing::SecretKey;
 use serde_json::{Value, json};
 
 use super::Got;
-use super::office::{Role, World};
 use super::paths::ask_elsewhere;
+use super::world::{Role, World};
 
-/// One way to be issued a token: what it is called, and the token.
+/// One way to get a token: its name, and the token.
 type Issued = (&'static str, String);
 
 async fn post(world: &World, path: &str, token: Option<&str>, body: Value) -> String {
@@ -63,7 +63,7 @@ async fn every_way(world: &World) -> Vec<Issued> {
 }
 
 #[tokio::test]
-async fn what_airc_issues_opens_airc_alone() {
+async fn airc_tokens_are_valid_at_airc_only() {
     let world = World::open().await;
     for (way, token) in every_way(&world).await {
         let inbox = world.http.get(world.url("/messages/inbox")).bearer_auth(&token).send().await.unwrap();
@@ -72,7 +72,7 @@ async fn what_airc_issues_opens_airc_alone() {
         let opened: Vec<_> = opened.into_iter().filter(|(_, got)| *got != Got::Unknown).collect();
         assert!(opened.is_empty(), "{way}: {opened:?}");
         assert!(world.cookie_for(&token).await.is_none(), "{way}: the page");
-        // The word in the handshake counts as the header does.
+        // A token in the query is treated as one in the header.
         let socket = world.http.get(world.url(&format!("/map/events?token={token}"))).send().await.unwrap();
         assert_eq!(socket.status(), 401, "{way}: in the query");
         let metrics = world.http.get(world.url("/metrics")).header("x-forwarded-for", "192.0.2.1");
@@ -80,15 +80,15 @@ async fn what_airc_issues_opens_airc_alone() {
     }
 }
 
-/// The cookie of the page, and every part of it, is no token at any door.
+/// The page's cookie and its parts are no tokens at any door.
 #[tokio::test]
-async fn what_is_in_a_cookie_opens_the_page_alone() {
+async fn cookie_values_are_valid_at_the_page_only() {
     let world = World::open().await;
     for role in [Role::User, Role::Admin, Role::Operator] {
         let (cookie, word) = world.cookie(role).unwrap();
         let value = cookie.split_once('=').unwrap().1;
         let token = world.token(role).unwrap();
-        let hash = posthaste::keys::hash(token).map(|byte| format!("{byte:02x}")).concat();
+        let hash = posthaste_host::keys::hash(token).map(|byte| format!("{byte:02x}")).concat();
         assert!(!value.contains(token) && !value.contains(&hash), "{role:?}");
         for shown in value.split('.').chain([value, word.as_str()]) {
             let opened: Vec<_> = ask_elsewhere(&world, shown).await;
@@ -100,18 +100,18 @@ async fn what_is_in_a_cookie_opens_the_page_alone() {
     }
 }
 
-/// As above, for MAP's own ways to show a token on a connection that has none.
+/// As above, for MAP's own ways to authenticate on a connection without a token.
 #[tokio::test]
-async fn what_airc_issues_is_no_credential_of_map() {
+async fn airc_tokens_are_no_map_credentials() {
     // Each test is its own process, and rustls must not have to guess.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let office = crate::map_client::Office::open(&[]).await;
+    let office = crate::map::client::Office::open(&[]).await;
     let http = reqwest::Client::new();
     let body = json!({ "username": "by_safe_mode" }).to_string();
     let answer = http.post(format!("http://{}/api/register", office.address())).body(body);
     let answer: Value = answer.send().await.unwrap().json().await.unwrap();
     let auth = json!({ "method": "bearer", "credential": answer["token"] });
-    let mut client = crate::map_client::Client::stranger(&office).await;
+    let mut client = crate::map::client::Client::stranger(&office).await;
     for (method, params) in [
         ("map/connect", json!({ "protocolVersion": 1, "participantType": "agent", "auth": auth })),
         ("map/authenticate", auth.clone()),

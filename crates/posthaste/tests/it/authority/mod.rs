@@ -1,51 +1,51 @@
-//! Who may do what: every path and every method of every door, asked by everybody. What there is to ask is read from the
-//! source, so a path without a row fails here; what came out is the table in `docs/authority.md`.
+//! Which caller may call what: every path and every method of every door, called by each kind of caller. Paths and methods
+//! are read from the source, so one without a row fails here; the result is the table in `docs/authority.md`.
 
 mod calls;
 mod issued;
-mod office;
 mod paths;
 mod tools;
+mod world;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 pub(crate) use calls::{control_methods, map_methods};
-use office::{ROLES, Role, World};
 pub(crate) use tools::in_source as mcp_tools;
+use world::{ROLES, Role, World};
 
-/// Who may.
+/// The callers that are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     /// Anyone, with or without a token.
     Anyone,
-    /// Anyone; a token that is shown must be good.
+    /// Anyone; a token that is sent must be valid.
     AnyoneHonest,
-    /// Nobody for the sake of a token: a signature decides.
+    /// No token admits: a signature is needed.
     Signer,
     /// The bearer of any token of the realm.
     Bearer,
-    /// A person or an administrator of the realm.
+    /// A user or an administrator of the realm.
     Person,
     /// Another swarm: a bearer with the role agent.
     Peer,
     /// An administrator of the realm.
     Admin,
-    /// Whoever registered the agent; here that is the holder of the office's key.
+    /// The caller that registered the agent; here the holder of the operator's key.
     Owner,
-    /// Nobody by a request of its own: it takes a connection.
+    /// Any token, but over a connection only, not by a single request.
     Connected,
 }
 
-/// What somebody got.
+/// How a call was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Got {
-    /// As far as the door is concerned, in; the request itself may be nonsense.
+    /// Admitted; the request itself may still be refused for its content.
     In,
-    /// Not without a good token.
+    /// Refused without a valid token.
     Unknown,
-    /// Known, and refused.
+    /// Authenticated and refused.
     Refused,
 }
 
@@ -57,7 +57,7 @@ impl Who {
         let allowed = match self {
             Self::Anyone => return Got::In,
             Self::Signer => return Got::Refused,
-            Self::AnyoneHonest if role == Role::Nobody => return Got::In,
+            Self::AnyoneHonest if role == Role::NoToken => return Got::In,
             Self::AnyoneHonest | Self::Bearer => known,
             Self::Person => matches!(role, User | Admin | Operator),
             Self::Peer => role == Agent,
@@ -75,7 +75,7 @@ impl Who {
     fn words(self) -> &'static str {
         match self {
             Self::Anyone => "anyone",
-            Self::AnyoneHonest => "anyone; a token that is shown must be good",
+            Self::AnyoneHonest => "anyone; a token that is sent must be valid",
             Self::Signer => "a signer with the right key",
             Self::Bearer => "any token of the realm",
             Self::Person => "user, admin",
@@ -87,7 +87,7 @@ impl Who {
     }
 }
 
-/// A line of the table, and what is wrong with it if something is.
+/// A line of the table.
 struct Line {
     door: &'static str,
     what: String,
@@ -107,12 +107,13 @@ impl Line {
     }
 }
 
+/// A source file, named from `crates/`.
 fn source(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(path);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What is in the source and has no row, and the other way round.
+/// Fails if the source and the rows differ.
 pub(crate) fn compare(what: &str, found: &BTreeSet<String>, rows: &BTreeSet<String>) {
     let missing: Vec<_> = found.difference(rows).collect();
     let stale: Vec<_> = rows.difference(found).collect();
@@ -126,20 +127,21 @@ fn page() -> PathBuf {
 
 fn render(lines: &[Line]) -> String {
     let mut out = String::from(
-        "# Who may do what\n\n\
-         Every path and every method of every door, asked by everybody. This page is written by the test `authority` \
-         (`POSTHASTE_WRITE=1 cargo nextest run -p posthaste authority`), which takes the list from the source and fails \
-         if the page is not what it saw.\n\n\
-         `+` let in (what is asked may still be refused for what it is: no such agent, not yours), `·` not without a good \
-         token, `x` known and refused. *foreign* tokens are good in another realm of the same office; an *AIRC identity* is a newcomer with the token that AIRC issued. The office's key is \
-         the file `admin.token`; an admin's token runs one realm.\n",
+        "# Which caller may call what\n\n\
+         Every path and every method of every door, called by each kind of caller. The test `authority` writes this page \
+         (`POSTHASTE_WRITE=1 cargo nextest run -p posthaste authority`): it takes the list from the source and fails if \
+         the page differs from the responses.\n\n\
+         `+` admitted (the request may still be refused for its content: no such agent, another's object), `·` refused \
+         without a valid token, `x` authenticated and refused. *foreign* tokens are valid in another realm of the same \
+         server; an *AIRC identity* is a new identity with the token that AIRC issued. The operator's key is the file \
+         `admin.token`; an admin token administers one realm.\n",
     );
     let mut door = "";
     for line in lines {
         if line.door != door {
             door = line.door;
             let heads: Vec<&str> = ROLES.iter().map(|role| role.head()).collect();
-            let _ = write!(out, "\n## {door}\n\n| what | who may | {} |\n", heads.join(" | "));
+            let _ = write!(out, "\n## {door}\n\n| what | allowed callers | {} |\n", heads.join(" | "));
             let _ = writeln!(out, "| --- | --- |{}", " :-: |".repeat(ROLES.len()));
         }
         let marks: Vec<&str> = line
@@ -158,7 +160,7 @@ fn render(lines: &[Line]) -> String {
 }
 
 #[tokio::test]
-async fn everybody_gets_what_is_theirs_and_nothing_else() {
+async fn every_call_admits_exactly_the_allowed_callers() {
     let world = World::open().await;
     let mut lines = paths::ask(&world).await;
     lines.extend(calls::ask(&world).await);
@@ -175,8 +177,8 @@ async fn everybody_gets_what_is_theirs_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn nobody_acts_under_another_name() {
+async fn callers_cannot_act_under_another_name() {
     let world = World::open().await;
-    tools::nobody_acts_for_another(&world).await;
-    calls::nobody_acts_for_another(&world).await;
+    tools::callers_cannot_act_for_others(&world).await;
+    calls::callers_cannot_act_for_others(&world).await;
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::office::{ROLES, Role, World};
+use super::world::{ROLES, Role, World};
 use super::{Got, Line, Who, compare, source};
 
 /// MCP's own methods.
@@ -18,18 +18,18 @@ const METHODS: [&str; 7] = [
     "tools/call",
 ];
 
-/// Arguments by which a tool is told in whose name it acts.
+/// Arguments that name the agent for which a tool acts.
 const ACTING: [&str; 5] = ["agent_name", "sender_name", "from_agent", "requester", "agent"];
 
-/// Tools whose name is somebody else's to be looked at or made, not to act for; each with its reason.
+/// Tools whose argument names an agent to look up or to create, not to act for; each with its reason.
 const LOOKING: [&str; 5] = [
-    // Who an agent is stands in the address book.
+    // Agents are listed in the directory.
     "whois",
-    // Makes a name; one that another holds is refused for itself.
+    // Creates an agent; a taken name is refused on its own.
     "register_agent",
     "create_agent_identity",
     "macro_start_session",
-    // Leaves the leases of that agent out of what everybody may see.
+    // Leaves that agent's reservations out of a list that all callers may read.
     "check_file_reservation_conflicts",
 ];
 
@@ -62,15 +62,15 @@ pub(crate) fn in_source() -> BTreeSet<String> {
     ];
     let mut found = BTreeSet::new();
     for family in families {
-        let text = source(&format!("doors/mcp/tools/{family}.rs"));
+        let text = source(&format!("doors/mcp/src/tools/{family}.rs"));
         for piece in text.split("tool!(").skip(1) {
-            found.insert(piece.trim_start().split([',', ' ']).next().unwrap().to_owned());
+            found.insert(piece.trim_start().split([',', ' ', '(']).next().unwrap().to_owned());
         }
     }
     found
 }
 
-/// Something for every argument that must be there, and every name that says who acts.
+/// Values for every required argument, and `actor` for every argument that names who acts.
 fn arguments(world: &World, tool: &Value, actor: &str) -> Value {
     let mut given = Map::new();
     let required: Vec<&str> =
@@ -115,10 +115,9 @@ pub(super) async fn ask(world: &World) -> Vec<Line> {
     }
     for tool in &tools {
         let name = tool["name"].as_str().unwrap();
-        // What waits, waits for as long as it is told; what looks into repositories has nothing to do with who asks.
         let mut got = Vec::new();
         for role in ROLES {
-            // A tool that is missing everything says so, to whoever may call it at all.
+            // Without arguments, a tool answers admitted callers that they are missing.
             let (status, _) =
                 method(world, role, "tools/call", json!({ "name": name, "arguments": {} })).await;
             got.push(if status == 401 { Got::Unknown } else { Got::In });
@@ -128,8 +127,8 @@ pub(super) async fn ask(world: &World) -> Vec<Line> {
     lines
 }
 
-/// With a token of one's own one acts for oneself and one's agents, at every tool that acts for anybody.
-pub(super) async fn nobody_acts_for_another(world: &World) {
+/// A token acts for its own name and its agents only, at every tool that acts for an agent.
+pub(super) async fn callers_cannot_act_for_others(world: &World) {
     let mut asked = 0;
     for tool in tools(world).await {
         let name = tool["name"].as_str().unwrap();
@@ -157,8 +156,8 @@ pub(super) async fn nobody_acts_for_another(world: &World) {
             assert_eq!(error["code"], "AUTHENTICATION_REQUIRED", "{name} with a made-up secret: {answer}");
         }
     }
-    assert!(asked >= 20, "only {asked} tools act for somebody?");
-    // An administrator of another realm has no say in this one, by whichever door it comes.
+    assert!(asked >= 20, "only {asked} tools act for an agent?");
+    // An administrator of another realm has no rights in this one, through that realm's door either.
     let foreign = json!({ "name": "fetch_inbox", "arguments": { "project_key": world.project, "agent_name": "victim" } });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": foreign }).to_string();
     let answer = world.request(Role::ForeignAdmin, "POST", "/r/away/mcp").body(body).send().await.unwrap();

@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
-use super::{Arrived, Correspondent, Letter, find, text};
+use super::{Arrived, Correspondent, Outgoing, find, text};
 use crate::airc::{Agent, soon, word};
 
 pub(super) struct AtAirc {
@@ -28,14 +28,14 @@ impl Correspondent for AtAirc {
         self.agent.handle.clone()
     }
 
-    fn send<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
+    fn send<'a>(&'a mut self, message: &'a Outgoing) -> LocalBoxFuture<'a, ()> {
         async move {
             self.last = format!("mail-{}", word());
             let payload = json!({
-                "type": "context:mailbox", "message_id": self.last, "subject": letter.subject, "body_md": letter.body,
-                "priority": letter.priority, "ack_required": letter.wants_ack, "thread_id": letter.thread,
+                "type": "context:mailbox", "message_id": self.last, "subject": message.subject, "body_md": message.body,
+                "priority": message.priority, "ack_required": message.wants_ack, "thread_id": message.thread,
             });
-            self.post(&letter.to, payload).await;
+            self.post(&message.to, payload).await;
         }
         .boxed_local()
     }
@@ -45,7 +45,7 @@ impl Correspondent for AtAirc {
             let raw = find(words, async || {
                 let reply = self.agent.get("/messages/inbox?limit=200&payload_type=context:mailbox").await;
                 let page = reply.body["messages"].as_array().cloned().unwrap_or_default();
-                page.into_iter().find(|letter| letter["payload"].to_string().contains(words))
+                page.into_iter().find(|message| message["payload"].to_string().contains(words))
             })
             .await;
             let payload = &raw["payload"];
@@ -73,23 +73,23 @@ impl Correspondent for AtAirc {
         .boxed_local()
     }
 
-    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> LocalBoxFuture<'a, ()> {
+    fn acknowledge<'a>(&'a mut self, message: &'a Arrived) -> LocalBoxFuture<'a, ()> {
         async move {
-            let id = &letter.raw["payload"]["message_id"];
+            let id = &message.raw["payload"]["message_id"];
             let payload = json!({ "type": "context:mailbox_ack", "message_id": id, "ack_ts": soon(0) });
-            self.post(&letter.from, payload).await;
+            self.post(&message.from, payload).await;
         }
         .boxed_local()
     }
 
-    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
+    fn hear_ack<'a>(&'a mut self, message: &'a Outgoing) -> LocalBoxFuture<'a, ()> {
         async move {
             find("the acknowledgement", async || {
                 let reply =
                     self.agent.get("/messages/inbox?payload_type=context:mailbox_ack&limit=200").await;
                 let page = reply.body["messages"].as_array().cloned().unwrap_or_default();
                 page.into_iter().find(|one| {
-                    one["from"] == letter.to.as_str() && one["payload"]["message_id"] == self.last.as_str()
+                    one["from"] == message.to.as_str() && one["payload"]["message_id"] == self.last.as_str()
                 })
             })
             .await;

@@ -1,4 +1,4 @@
-//! An agent that has nothing but a mailbox of files.
+//! An agent with a mailbox of files only.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
-use super::{Arrived, Correspondent, Letter, find, text};
+use super::{Arrived, Correspondent, Outgoing, find, text};
 use crate::airc::word;
 use crate::files::{drop_file, on};
 
@@ -21,7 +21,7 @@ impl InFiles {
         Self { mail, name: name.to_owned() }
     }
 
-    /// Writes a file as a peer does; our own fields come along.
+    /// Writes a file as other implementations do, with posthaste's own fields.
     fn write(&self, to: &str, more: &Value) {
         let at = posthaste_wire::time::to_rfc3339(posthaste_engine::stamp::now());
         let mut file =
@@ -37,18 +37,18 @@ impl Correspondent for InFiles {
         self.name.clone()
     }
 
-    fn send<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
+    fn send<'a>(&'a mut self, message: &'a Outgoing) -> LocalBoxFuture<'a, ()> {
         async move {
-            // A file knows three words; ours for a fourth is understood.
-            let (priority, importance) = match letter.priority {
+            // The file format has three priorities; posthaste's `importance` is the fourth.
+            let (priority, importance) = match message.priority {
                 "high" => ("urgent", json!("high")),
                 other => (other, Value::Null),
             };
             let fields = json!({
-                "subject": letter.subject, "body": letter.body, "thread_id": letter.thread,
-                "priority": priority, "importance": importance, "ack_required": letter.wants_ack,
+                "subject": message.subject, "body": message.body, "thread_id": message.thread,
+                "priority": priority, "importance": importance, "ack_required": message.wants_ack,
             });
-            self.write(&letter.to, &fields);
+            self.write(&message.to, &fields);
         }
         .boxed_local()
     }
@@ -58,7 +58,7 @@ impl Correspondent for InFiles {
             let raw = find(words, async || {
                 for entry in std::fs::read_dir(self.mail.join(&self.name)).unwrap() {
                     let path = entry.unwrap().path();
-                    // What is still being written has another name.
+                    // Files that are still being written have another extension.
                     if path.extension().is_none_or(|end| end != "json") {
                         continue;
                     }
@@ -97,15 +97,15 @@ impl Correspondent for InFiles {
         .boxed_local()
     }
 
-    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> LocalBoxFuture<'a, ()> {
+    fn acknowledge<'a>(&'a mut self, message: &'a Arrived) -> LocalBoxFuture<'a, ()> {
         async move {
             let who = format!("--agent={}", self.name);
-            on(&self.mail, "read", &[&who, letter.raw["file"].as_str().unwrap()]).ok();
+            on(&self.mail, "read", &[&who, message.raw["file"].as_str().unwrap()]).ok();
         }
         .boxed_local()
     }
 
-    fn hear_ack<'a>(&'a mut self, _: &'a Letter) -> LocalBoxFuture<'a, ()> {
+    fn hear_ack<'a>(&'a mut self, _: &'a Outgoing) -> LocalBoxFuture<'a, ()> {
         unreachable!("a mailbox of files shows its owner nothing of what it sent")
     }
 }

@@ -4,8 +4,8 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
-use super::{Arrived, Correspondent, Letter, text};
-use crate::map_client::Client;
+use super::{Arrived, Correspondent, Outgoing, text};
+use crate::map::client::Client;
 
 pub(super) struct AtMap {
     pub(super) client: Client,
@@ -21,7 +21,7 @@ impl AtMap {
         Self { client, name: name.to_owned(), last: Value::Null }
     }
 
-    /// Sends a payload with a meta, both as they are.
+    /// Sends a payload and a meta unchanged.
     pub(super) async fn send_raw(&mut self, to: &str, payload: Value, meta: Value) -> Value {
         let params = json!({ "to": { "agent": to }, "payload": payload, "meta": meta });
         self.client.call("map/send", params).await.unwrap()
@@ -33,17 +33,17 @@ impl Correspondent for AtMap {
         self.name.clone()
     }
 
-    fn send<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
+    fn send<'a>(&'a mut self, message: &'a Outgoing) -> LocalBoxFuture<'a, ()> {
         async move {
-            let payload = json!({ "subject": letter.subject, "body": letter.body });
+            let payload = json!({ "subject": message.subject, "body": message.body });
             let meta = json!({
-                "priority": letter.priority, "requireAck": letter.wants_ack,
-                "mail": { "conversationId": letter.thread },
+                "priority": message.priority, "requireAck": message.wants_ack,
+                "mail": { "conversationId": message.thread },
             });
-            self.last = self.send_raw(&letter.to, payload, meta).await;
+            self.last = self.send_raw(&message.to, payload, meta).await;
             let receipt = &self.last["receipts"][0];
             assert!(
-                receipt["agentId"] == letter.to.as_str() && receipt["status"] != "failed",
+                receipt["agentId"] == message.to.as_str() && receipt["status"] != "failed",
                 "{}",
                 self.last
             );
@@ -82,11 +82,11 @@ impl Correspondent for AtMap {
     }
 
     fn acknowledge<'a>(&'a mut self, _: &'a Arrived) -> LocalBoxFuture<'a, ()> {
-        // MAP has no word for it: being handed the letter counts.
+        // MAP acknowledges when the message is delivered.
         async {}.boxed_local()
     }
 
-    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
+    fn hear_ack<'a>(&'a mut self, message: &'a Outgoing) -> LocalBoxFuture<'a, ()> {
         async move {
             let id = self.last["messageId"].clone();
             let wanted = |frame: &Value| {
@@ -94,7 +94,7 @@ impl Correspondent for AtMap {
                 frame["method"] == "map/event"
                     && event["type"] == "message_acknowledged"
                     && event["data"]["messageId"] == id
-                    && event["data"]["agentId"] == letter.to.as_str()
+                    && event["data"]["agentId"] == message.to.as_str()
             };
             self.client.next(wanted).await;
         }

@@ -1,12 +1,12 @@
-//! Five doors by five: sent at one, read at the other, acknowledged, answered, and the answer read at the first.
+//! Five doors by five: a message is sent, read, acknowledged and answered, and the answer is read.
 
 use std::collections::HashMap;
 
 use serde_json::json;
 
-use super::office::Everywhere;
+use super::server::Everywhere;
 use super::table::{Row, TABLE, shown};
-use super::{Correspondent, Letter};
+use super::{Correspondent, Outgoing};
 use crate::swarm::uuid;
 
 type People = HashMap<&'static str, Box<dyn Correspondent>>;
@@ -19,16 +19,16 @@ fn receiver_at(door: &str) -> String {
     if door == "swarm" { "parrot".to_owned() } else { format!("{door}_r") }
 }
 
-/// Somebody who sends and somebody who receives at every door. The AIRC identity that receives has agreed to it; the one
-/// that sends has agreed to nothing but being answered.
-async fn everybody(all: &Everywhere) -> (People, People) {
+/// A sender and a recipient at every door. The receiving AIRC identity has consented to every sender; the sending one has
+/// consented to nothing, but may be answered.
+async fn senders_and_receivers(all: &Everywhere) -> (People, People) {
     let (mut senders, mut receivers) = (People::new(), People::new());
     for row in &TABLE {
         senders.insert(row.door, all.agent(row.door, &sender_at(row.door)).await);
         receivers.insert(row.door, all.agent(row.door, &receiver_at(row.door)).await);
     }
-    // Whoever is known by a file only is entered with the first one.
-    all.until_entered("files_s").await;
+    // The bridge registers the owner of a mailbox.
+    all.until_registered("files_s").await;
     for row in TABLE.iter().filter(|row| row.door != "swarm") {
         let asks = json!({ "agent": sender_at(row.door), "other": "airc_r" });
         all.office.call("contact.ask", asks).await.unwrap();
@@ -39,9 +39,9 @@ async fn everybody(all: &Everywhere) -> (People, People) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_letter_goes_from_every_door_to_every_door_and_is_answered() {
+async fn messages_cross_between_all_doors_and_are_answered() {
     let all = Everywhere::open().await;
-    let (mut senders, mut receivers) = everybody(&all).await;
+    let (mut senders, mut receivers) = senders_and_receivers(&all).await;
     for (n, from) in TABLE.iter().enumerate() {
         for (m, to) in TABLE.iter().enumerate() {
             let (one, other) = (senders.get_mut(from.door).unwrap(), receivers.get_mut(to.door).unwrap());
@@ -49,7 +49,7 @@ async fn a_letter_goes_from_every_door_to_every_door_and_is_answered() {
                 "swarm" => uuid((n * 10 + m) as u64),
                 _ => format!("T-{}-{}", from.door, to.door),
             };
-            let letter = Letter {
+            let message = Outgoing {
                 to: receiver_at(to.door),
                 subject: format!("Über \"{}\" → {}", from.door, to.door),
                 body: format!("from {} to {}:\n`code` \u{1f48c} \\ end", from.door, to.door),
@@ -57,7 +57,7 @@ async fn a_letter_goes_from_every_door_to_every_door_and_is_answered() {
                 priority: from.sends,
                 wants_ack: from.asks.is_ok(),
             };
-            exchange(from, to, one.as_mut(), other.as_mut(), &letter).await;
+            exchange(from, to, one.as_mut(), other.as_mut(), &message).await;
         }
     }
     assert_eq!(all.office.close(), Some(0));
@@ -68,43 +68,43 @@ async fn exchange(
     to: &Row,
     one: &mut dyn Correspondent,
     other: &mut dyn Correspondent,
-    letter: &Letter,
+    message: &Outgoing,
 ) {
     let pair = format!("{} to {}", from.door, to.door);
     eprintln!("{pair}");
     let words = format!("from {pair}:");
-    one.send(letter).await;
+    one.send(message).await;
     let arrived = other.receive(&words).await;
     assert_eq!(arrived.from, one.name(), "{pair}: sender in {}", arrived.raw);
     assert_eq!(
         arrived.subject.as_deref(),
-        Some(letter.subject.as_str()),
+        Some(message.subject.as_str()),
         "{pair}: subject in {}",
         arrived.raw
     );
-    assert_eq!(arrived.body, letter.body, "{pair}: body in {}", arrived.raw);
-    assert_eq!(arrived.thread.as_deref(), Some(letter.thread.as_str()), "{pair}: thread in {}", arrived.raw);
+    assert_eq!(arrived.body, message.body, "{pair}: body in {}", arrived.raw);
+    assert_eq!(arrived.thread.as_deref(), Some(message.thread.as_str()), "{pair}: thread in {}", arrived.raw);
     assert_eq!(arrived.priority.as_deref(), shown(from, to), "{pair}: priority in {}", arrived.raw);
     if from.door != "swarm" {
-        assert_eq!(arrived.wants_ack, Some(letter.wants_ack), "{pair}: acknowledgement in {}", arrived.raw);
+        assert_eq!(arrived.wants_ack, Some(message.wants_ack), "{pair}: acknowledgement in {}", arrived.raw);
     }
     other.acknowledge(&arrived).await;
     if from.asks.is_ok() {
-        one.hear_ack(letter).await;
+        one.hear_ack(message).await;
     }
     let answer = format!("answer to from {pair}:");
     other.reply(&arrived, &answer).await;
     let back = one.receive(&answer).await;
-    assert_eq!(back.from, other.name(), "{pair}: who answers in {}", back.raw);
+    assert_eq!(back.from, other.name(), "{pair}: sender of the answer in {}", back.raw);
     assert_eq!(
         back.thread.as_deref(),
-        Some(letter.thread.as_str()),
+        Some(message.thread.as_str()),
         "{pair}: thread of the answer {}",
         back.raw
     );
     assert_eq!(
         back.subject.as_deref(),
-        Some(format!("Re: {}", letter.subject).as_str()),
+        Some(format!("Re: {}", message.subject).as_str()),
         "{pair}: subject of the answer {}",
         back.raw
     );

@@ -1,12 +1,12 @@
-//! A coding agent that calls tools.
+//! An agent at the MCP door.
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
-use super::office::REALM;
-use super::{Arrived, Correspondent, Letter, find, text};
-use crate::mcp_client::Mcp;
+use super::server::REALM;
+use super::{Arrived, Correspondent, Outgoing, find, text};
+use crate::mcp::client::Mcp;
 
 pub(super) struct AtMcp {
     pub(super) mcp: Mcp,
@@ -36,11 +36,11 @@ impl Correspondent for AtMcp {
         self.name.clone()
     }
 
-    fn send<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
+    fn send<'a>(&'a mut self, message: &'a Outgoing) -> LocalBoxFuture<'a, ()> {
         async move {
             let given = json!({
-                "to": [letter.to], "subject": letter.subject, "body_md": letter.body, "thread_id": letter.thread,
-                "importance": letter.priority, "ack_required": letter.wants_ack,
+                "to": [message.to], "subject": message.subject, "body_md": message.body, "thread_id": message.thread,
+                "importance": message.priority, "ack_required": message.wants_ack,
             });
             let sent = self.call("send_message", given).await;
             self.last = sent["deliveries"][0]["payload"]["id"].clone();
@@ -53,7 +53,7 @@ impl Correspondent for AtMcp {
             let raw = find(words, async || {
                 let page = self.call("fetch_inbox", json!({ "include_bodies": true, "limit": 100 })).await;
                 let mut page = page.as_array().unwrap().iter();
-                page.find(|letter| letter["body_md"].as_str().unwrap().contains(words)).cloned()
+                page.find(|message| message["body_md"].as_str().unwrap().contains(words)).cloned()
             })
             .await;
             Arrived {
@@ -76,14 +76,14 @@ impl Correspondent for AtMcp {
         .boxed_local()
     }
 
-    fn acknowledge<'a>(&'a mut self, letter: &'a Arrived) -> LocalBoxFuture<'a, ()> {
+    fn acknowledge<'a>(&'a mut self, message: &'a Arrived) -> LocalBoxFuture<'a, ()> {
         async move {
-            self.call("acknowledge_message", json!({ "message_id": letter.raw["id"] })).await;
+            self.call("acknowledge_message", json!({ "message_id": message.raw["id"] })).await;
         }
         .boxed_local()
     }
 
-    fn hear_ack<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
+    fn hear_ack<'a>(&'a mut self, message: &'a Outgoing) -> LocalBoxFuture<'a, ()> {
         async move {
             let uri = format!("resource://outbox/{}?project={REALM}&limit=100", self.name);
             find("the acknowledgement", async || {
@@ -91,7 +91,7 @@ impl Correspondent for AtMcp {
                 let sent = outbox["messages"].as_array().unwrap().clone();
                 let sent = sent.into_iter().find(|sent| sent["id"] == self.last).unwrap();
                 let acks = sent["acknowledgements"].as_array().unwrap().clone();
-                acks.into_iter().find(|ack| ack["agent"] == letter.to.as_str())
+                acks.into_iter().find(|ack| ack["agent"] == message.to.as_str())
             })
             .await;
         }

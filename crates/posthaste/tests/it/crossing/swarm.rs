@@ -1,24 +1,24 @@
-//! Agents that the office itself hosts: `boss`, who does what a person asks it to, and `parrot`, who answers.
+//! Agents that the server hosts: `boss`, which carries out a user's tasks, and `parrot`, which answers.
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::office::Turns;
-use super::{Arrived, Correspondent, Letter, find, text};
+use super::server::Turns;
+use super::{Arrived, Correspondent, Outgoing, find, text};
 
-/// The agent `boss`, led by a person who has a task for it.
+/// The agent `boss` and the user who gives it tasks.
 pub(super) struct InSwarm {
     http: reqwest::Client,
     url: String,
     token: String,
-    going_on: Vec<(String, JoinHandle<Value>)>,
+    tasks: Vec<(String, JoinHandle<Value>)>,
 }
 
 impl InSwarm {
     pub(super) fn new(url: &str, token: String) -> Self {
-        Self { http: reqwest::Client::new(), url: url.to_owned(), token, going_on: Vec::new() }
+        Self { http: reqwest::Client::new(), url: url.to_owned(), token, tasks: Vec::new() }
     }
 }
 
@@ -27,27 +27,28 @@ impl Correspondent for InSwarm {
         "boss".to_owned()
     }
 
-    fn send<'a>(&'a mut self, letter: &'a Letter) -> LocalBoxFuture<'a, ()> {
+    fn send<'a>(&'a mut self, message: &'a Outgoing) -> LocalBoxFuture<'a, ()> {
         async move {
-            let args = json!({ "target": letter.to, "subject": letter.subject, "body": letter.body });
+            let args = json!({ "target": message.to, "subject": message.subject, "body": message.body });
             let script = json!({ "calls": [{ "tool": "send_request", "args": args }] }).to_string();
-            let body = json!({ "body": script, "subject": "errand", "task_id": letter.thread });
+            let body = json!({ "body": script, "subject": "errand", "task_id": message.thread });
             let request =
                 self.http.post(format!("{}/message", self.url)).bearer_auth(&self.token).json(&body);
             let task = tokio::spawn(async move { request.send().await.unwrap().json().await.unwrap() });
-            self.going_on.push((letter.thread.clone(), task));
+            self.tasks.push((message.thread.clone(), task));
         }
         .boxed_local()
     }
 
     fn receive<'a>(&'a mut self, words: &'a str) -> LocalBoxFuture<'a, Arrived> {
         async move {
-            // What it gets ends the task it was asked to do.
-            let (task, answer) = self.going_on.pop().expect("a task that goes on");
-            let raw = tokio::time::timeout(super::PATIENCE, answer).await.expect("the task ends").unwrap();
+            // The answer ends the task.
+            let (task, answer) = self.tasks.pop().expect("a running task");
+            let raw =
+                tokio::time::timeout(super::CROSSING_TIMEOUT, answer).await.expect("the task ends").unwrap();
             let events = self.http.get(format!("{}/task?task_id={task}", self.url)).bearer_auth(&self.token);
             let record: Value = events.send().await.unwrap().json().await.unwrap();
-            let mail = letters(&record).into_iter().rev().find(|mail| {
+            let mail = messages_in(&record).into_iter().rev().find(|mail| {
                 mail["message"]["body"].as_str().is_some_and(|body| body.contains(words))
                     && mail["msg_type"] == "response"
             });
@@ -59,20 +60,20 @@ impl Correspondent for InSwarm {
     }
 
     fn reply<'a>(&'a mut self, _: &'a Arrived, _: &'a str) -> LocalBoxFuture<'a, ()> {
-        unreachable!("boss leads")
+        unreachable!("boss only sends")
     }
 
     fn acknowledge<'a>(&'a mut self, _: &'a Arrived) -> LocalBoxFuture<'a, ()> {
-        unreachable!("boss leads")
+        unreachable!("boss only sends")
     }
 
-    fn hear_ack<'a>(&'a mut self, _: &'a Letter) -> LocalBoxFuture<'a, ()> {
+    fn hear_ack<'a>(&'a mut self, _: &'a Outgoing) -> LocalBoxFuture<'a, ()> {
         unreachable!("MAIL has no acknowledgements of requests")
     }
 }
 
-/// The messages in a task's record, wherever they stand.
-fn letters(record: &Value) -> Vec<Value> {
+/// All messages in a task's record, at any depth.
+fn messages_in(record: &Value) -> Vec<Value> {
     let mut found = Vec::new();
     let mut open = vec![record];
     while let Some(value) = open.pop() {
@@ -104,7 +105,7 @@ fn mail_of(mail: &Value) -> Arrived {
     }
 }
 
-/// The agent `parrot`, a program behind a web hook: it has heard what its turns say, and answers by itself.
+/// The agent `parrot`, an HTTP program: it received what its turns contain, and answers by itself.
 pub(super) struct Hosted {
     turns: Turns,
 }
@@ -120,7 +121,7 @@ impl Correspondent for Hosted {
         "parrot".to_owned()
     }
 
-    fn send<'a>(&'a mut self, _: &'a Letter) -> LocalBoxFuture<'a, ()> {
+    fn send<'a>(&'a mut self, _: &'a Outgoing) -> LocalBoxFuture<'a, ()> {
         unreachable!("parrot only answers")
     }
 
@@ -144,7 +145,7 @@ impl Correspondent for Hosted {
         async {}.boxed_local()
     }
 
-    fn hear_ack<'a>(&'a mut self, _: &'a Letter) -> LocalBoxFuture<'a, ()> {
+    fn hear_ack<'a>(&'a mut self, _: &'a Outgoing) -> LocalBoxFuture<'a, ()> {
         unreachable!("parrot only answers")
     }
 }

@@ -1,15 +1,15 @@
-//! What each door carries: the one table that the test goes by and that the page shows.
+//! What each door carries: the table that the tests use and `docs/CROSSING.md` shows.
 
-/// A door as a sender and as a receiver of letters.
+/// How a door sends and receives messages.
 pub(super) struct Row {
     pub(super) door: &'static str,
-    /// How urgent the letters are that are sent here, and the word under which each door shows that.
+    /// The priority of messages that are sent here, as other doors show it.
     pub(super) sends: &'static str,
-    /// Where the conversation's name stands.
+    /// Where the name of the conversation is.
     pub(super) thread: &'static str,
-    /// Where the priority stands.
+    /// Where the priority is.
     pub(super) priority: &'static str,
-    /// How a sender asks for an acknowledgement and hears of it; the reason where it cannot.
+    /// How a sender requests an acknowledgement and receives it; the reason if it cannot.
     pub(super) asks: Result<&'static str, &'static str>,
     /// How a recipient acknowledges.
     pub(super) acknowledges: &'static str,
@@ -24,17 +24,17 @@ pub(super) const TABLE: [Row; 5] = [
         thread: "`meta.mail.conversationId`",
         priority: "`meta.priority`",
         asks: Ok("`meta.requireAck`; event `message_acknowledged`"),
-        acknowledges: "by being handed the letter",
+        acknowledges: "when the message is delivered",
         replies: "`map/send` with the same `meta.mail.conversationId`",
     },
     Row {
         door: "swarm",
-        // A request of an agent is of the fifth tier, which other doors call low.
+        // A request of an agent has the fifth tier, which other doors call low.
         sends: "low",
-        thread: "`task_id`; letters of other doors also `routing_info.thread_id`",
-        priority: "the tier; letters of other doors also `routing_info.priority`",
+        thread: "`task_id`; messages of other doors also `routing_info.thread_id`",
+        priority: "the tier; messages of other doors also `routing_info.priority`",
         asks: Err("MAIL has no acknowledgements of requests"),
-        acknowledges: "by being handed the letter",
+        acknowledges: "when the message is delivered",
         replies: "`send_response`, `task_complete`",
     },
     Row {
@@ -61,7 +61,7 @@ pub(super) const TABLE: [Row; 5] = [
         thread: "`thread_id`",
         priority: "`priority`, with `importance` for high and bulk",
         asks: Err("a mailbox shows nothing of what its owner sent; `ack_required` is carried"),
-        acknowledges: "`read: true` on a letter that asks for it",
+        acknowledges: "`read: true` on a message that asks for it",
         replies: "a file with the same `thread_id` and `in_reply_to`",
     },
 ];
@@ -71,7 +71,7 @@ pub(super) fn shown(sent: &Row, at: &Row) -> Option<&'static str> {
     match (sent.door, at.door) {
         // Within one swarm the tier follows from the kind of message.
         ("swarm", "swarm") => None,
-        // Files tell the fifth tier from the fourth.
+        // Files distinguish the fifth tier from the fourth.
         ("swarm", "files") => Some("bulk"),
         _ => Some(sent.sends),
     }

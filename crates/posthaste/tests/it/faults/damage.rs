@@ -1,4 +1,4 @@
-//! Files that lost what was acknowledged, or were taken away: it is said, and nothing goes on as if nothing had been.
+//! Database files that were truncated, deleted or damaged: reported, and the realm takes no writes.
 
 use std::fs;
 
@@ -6,12 +6,12 @@ use crate::harness::TestDir;
 use crate::office::Office;
 
 #[tokio::test]
-async fn a_realm_that_lost_acknowledged_mail_does_not_start_until_told_to() {
+async fn a_realm_that_lost_acknowledged_mail_starts_only_with_accept_loss() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     office.register("ann").await;
     let realms = dir.path().join("realms");
-    // The position is noted within a second; without it there is nothing to compare with.
+    // The durable position is written within a second; the check at the start compares with it.
     let noted = realms.join("main.db.pos");
     while !noted.exists() {
         office.register("bob").await;
@@ -22,7 +22,7 @@ async fn a_realm_that_lost_acknowledged_mail_does_not_start_until_told_to() {
     let kept = fs::read(realms.join("main.db")).unwrap();
     let log = fs::read(realms.join("main.db-wal")).unwrap();
     assert_eq!(office.close(), Some(0));
-    // As if the machine had stopped in the midst, and half of the log were gone.
+    // As after a power cut that lost half of the write-ahead log.
     fs::write(realms.join("main.db"), kept).unwrap();
     fs::write(realms.join("main.db-wal"), &log[..log.len() / 2]).unwrap();
     let doctor = dir.posthaste().args(["doctor"]).run();
@@ -38,7 +38,7 @@ async fn a_realm_that_lost_acknowledged_mail_does_not_start_until_told_to() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_deleted_under_a_running_office_turns_it_red() {
+async fn deleting_the_database_of_a_running_server_turns_health_red() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     office.register("ann").await;
@@ -50,7 +50,7 @@ async fn a_database_that_is_deleted_under_a_running_office_turns_it_red() {
     assert!(office.send("ann", "ann", "into the void", "k").await.is_err());
 }
 
-// F6: damage is said at the start and in /health, and the realm takes no writes.
+// F6: damage is reported at the start and in /health, and the realm takes no writes.
 #[tokio::test]
 async fn a_damaged_database_is_found_at_the_start() {
     let dir = TestDir::new();
@@ -60,8 +60,8 @@ async fn a_damaged_database_is_found_at_the_start() {
         office.send("ann", "ann", &"words ".repeat(400), &n.to_string()).await.unwrap();
     }
     assert_eq!(office.close(), Some(0));
-    let books = dir.path().join("realms/main.db");
-    crate::backup::damage(&books, (fs::metadata(&books).unwrap().len() / 2) & !4_095, 8_192);
+    let db = dir.path().join("realms/main.db");
+    crate::cli::backup::damage(&db, (fs::metadata(&db).unwrap().len() / 2) & !4_095, 8_192);
     let log = dir.path().join("log");
     let office = Office::open_logging(dir.path(), [], &log);
     let (status, health) = office.get("/health").await;

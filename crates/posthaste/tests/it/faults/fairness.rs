@@ -1,4 +1,4 @@
-//! One token that floods: everybody else keeps its pace.
+//! A flood by one token does not delay callers with other tokens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,24 +9,25 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::p99;
-use crate::harness::TestDir;
-use crate::map_client::Client;
+use crate::harness::{LONG, TestDir, eventually};
+use crate::map::client::Client;
 use crate::office::{Bearer, Office};
 
-/// How long each part lasts; longer parts give steadier figures.
-fn part() -> Duration {
+/// How long each measurement takes; longer ones give steadier figures.
+fn measuring_time() -> Duration {
     let asked = std::env::var("POSTHASTE_FAULTS_FLOOD").ok().and_then(|seconds| seconds.parse().ok());
     Duration::from_secs(asked.unwrap_or(2))
 }
-/// How long the others wait between two letters.
+/// How long the other callers wait between two messages. The subject of this test is latency in real time.
 const PAUSE: Duration = Duration::from_millis(40);
-/// Connections of the flood.
+/// WebSockets of the flood.
 const SOCKETS: usize = 4;
+/// Concurrent HTTP requests of the flood.
 const REQUESTS: usize = 8;
-/// What two runs without a flood differ by on a busy machine. A build for tests takes ten times as long as another for each
-/// of the flood's letters that stand before somebody's, and starves on a machine that does other things as well: there only
-/// a gross delay counts, and how many letters may stand before somebody's is tested in the engine (`caller_quota.rs`).
-fn floor() -> Duration {
+/// Difference between two runs without a flood. A debug build takes ten times as long for each of the flood's messages
+/// that precede another caller's, so there only a gross delay counts; how many may precede it is tested in the engine
+/// (`caller_quota.rs`).
+fn noise() -> Duration {
     let slow = cfg!(debug_assertions) && std::env::var_os("POSTHASTE_TEST_PROGRAM").is_none();
     Duration::from_millis(if slow { 1_000 } else { 10 })
 }
@@ -37,25 +38,25 @@ async fn token(office: &Office, name: &str) -> String {
     made["token"].as_str().unwrap().to_owned()
 }
 
-/// Letters at an easy pace by MAP; how long each took.
+/// Sends a message every `PAUSE` by MAP; returns how long each took.
 async fn by_map(mut client: Client) -> Vec<Duration> {
     let mut times = Vec::new();
-    let end = Instant::now() + part();
+    let end = Instant::now() + measuring_time();
     while Instant::now() < end {
         let started = Instant::now();
-        let letter =
+        let message =
             json!({ "to": { "agent": "box" }, "payload": "x", "meta": { "delivery": "guaranteed" } });
-        client.call("map/send", letter).await.unwrap();
+        client.call("map/send", message).await.unwrap();
         times.push(started.elapsed());
         tokio::time::sleep(PAUSE).await;
     }
     times
 }
 
-/// The same by HTTP.
+/// As [`by_map`], by HTTP.
 async fn by_http(bearer: Bearer) -> Vec<Duration> {
     let mut times = Vec::new();
-    let end = Instant::now() + part();
+    let end = Instant::now() + measuring_time();
     while Instant::now() < end {
         let started = Instant::now();
         bearer.call("send", json!({ "to": ["box"], "body": "x" })).await.unwrap();
@@ -65,6 +66,7 @@ async fn by_http(bearer: Bearer) -> Vec<Duration> {
     times
 }
 
+/// The p99 latency of the other callers.
 async fn others(office: &Office, tokens: &[String]) -> Duration {
     let mut working = Vec::new();
     for (n, token) in tokens.iter().enumerate() {
@@ -83,7 +85,7 @@ async fn others(office: &Office, tokens: &[String]) -> Duration {
     p99(times)
 }
 
-/// As many letters as a connection takes, as fast as it takes them.
+/// Sends messages on one WebSocket, as fast as it takes them.
 async fn flood(url: String, token: String, number: usize, stop: Arc<AtomicBool>, answered: Arc<AtomicU64>) {
     let address = url.strip_prefix("http://").unwrap().to_owned();
     let stream = tokio::net::TcpStream::connect(&address).await.unwrap();
@@ -108,11 +110,11 @@ async fn flood(url: String, token: String, number: usize, stop: Arc<AtomicBool>,
             }
         }
     };
-    let letter = json!({ "to": { "agent": "box" }, "payload": "x", "meta": { "delivery": "guaranteed" } });
-    let letter = call(3, "map/send", letter);
+    let message = json!({ "to": { "agent": "box" }, "payload": "x", "meta": { "delivery": "guaranteed" } });
+    let message = call(3, "map/send", message);
     let sending = async move {
         while !stop.load(Ordering::Relaxed) {
-            if sink.send(letter.clone()).await.is_err() {
+            if sink.send(message.clone()).await.is_err() {
                 return;
             }
         }
@@ -120,8 +122,8 @@ async fn flood(url: String, token: String, number: usize, stop: Arc<AtomicBool>,
     tokio::join!(counting, sending);
 }
 
-/// What a flood comes from: a thread of its own that gives way to everybody else, because whoever floods takes the time of
-/// a machine of its own and not of those who measure on this one.
+/// A flood, on a thread with the lowest priority: a real one would come from another machine and not take CPU time from
+/// the callers that are measured here.
 struct Flood {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
@@ -135,7 +137,7 @@ impl Flood {
         let bearers: Vec<Bearer> = (0..REQUESTS).map(|_| office.apart(&token)).collect();
         let (ended, counted) = (stop.clone(), answered.clone());
         let thread = std::thread::spawn(move || {
-            // On Linux this is the thread, not the process.
+            // On Linux this applies to the thread, not to the process.
             rustix::process::setpriority_process(None, 19).unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
@@ -153,7 +155,7 @@ impl Flood {
         Self { stop, answered, thread }
     }
 
-    /// Ends it; how many letters it was.
+    /// Ends the flood; returns how many messages were answered.
     fn end(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap();
@@ -169,7 +171,7 @@ async fn flood_http(bearer: Bearer, stop: Arc<AtomicBool>, answered: Arc<AtomicU
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_token_that_floods_does_not_hold_up_the_others() {
+async fn flood_by_one_token_does_not_delay_others() {
     let dir = TestDir::new();
     let office = Office::open(dir.path());
     office.register("box").await;
@@ -177,19 +179,20 @@ async fn one_token_that_floods_does_not_hold_up_the_others() {
     for n in 0..6 {
         tokens.push(token(&office, &format!("other-{n}")).await);
     }
-    let bad = token(&office, "flood").await;
+    let flooding = token(&office, "flood").await;
     let mut seen = Vec::new();
-    // Other programs of the machine may get in the way once, but not three times.
+    // Load of other programs may spoil one measurement, but not three.
     for _ in 0..3 {
         let calm = others(&office, &tokens).await;
-        let flood = Flood::begin(&office, &bad);
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let flood = Flood::begin(&office, &flooding);
+        eventually(LONG, "the flood is going on", async || flood.answered.load(Ordering::Relaxed) > 100)
+            .await;
         let flooded = others(&office, &tokens).await;
-        let letters = tokio::task::spawn_blocking(|| flood.end()).await.unwrap();
-        println!("p99 of the others: calm {calm:?}, flooded {flooded:?}; the flood was {letters} letters");
-        assert!(letters > 1_000, "only {letters} letters are no flood");
+        let messages = tokio::task::spawn_blocking(|| flood.end()).await.unwrap();
+        println!("p99 of the others: calm {calm:?}, flooded {flooded:?}; the flood was {messages} messages");
+        assert!(messages > 1_000, "only {messages} messages");
         seen.push((calm, flooded));
-        if flooded <= (calm * 2).max(calm + floor()) {
+        if flooded <= (calm * 2).max(calm + noise()) {
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! The real program on a machine whose disk and clock do as they are told while it runs.
+//! The real program with a slow disk and a wrong clock, both controlled by the test through a preloaded library.
 
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::office::Office;
 
 const HOUR: i64 = 3_600_000;
 
-/// What stands between the program and the system.
+/// The preloaded library and the file that controls it.
 struct Machine {
     library: PathBuf,
     told: PathBuf,
@@ -22,7 +22,7 @@ struct Machine {
 impl Machine {
     fn new(dir: &TestDir) -> Self {
         let (library, told) = (dir.path().join("machine.so"), dir.path().join("machine"));
-        // The compiler that the books' own library was built with.
+        // SQLite is built from C, so a C compiler is there.
         let built = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-o"])
             .arg(&library)
@@ -36,17 +36,18 @@ impl Machine {
         machine
     }
 
-    fn tell(&self, place: u64, number: i64) {
+    /// Sets one of the two numbers that the library reads.
+    fn set(&self, index: u64, number: i64) {
         let file = std::fs::OpenOptions::new().write(true).open(&self.told).unwrap();
-        file.write_all_at(&number.to_ne_bytes(), place * 8).unwrap();
+        file.write_all_at(&number.to_ne_bytes(), index * 8).unwrap();
     }
 
     fn each_sync_takes(&self, span: Duration) {
-        self.tell(0, i64::try_from(span.as_millis()).unwrap());
+        self.set(0, i64::try_from(span.as_millis()).unwrap());
     }
 
     fn clock_is_off_by(&self, millis: i64) {
-        self.tell(1, millis);
+        self.set(1, millis);
     }
 
     fn open(&self, dir: &TestDir) -> Office {
@@ -66,14 +67,14 @@ async fn a_disk_whose_syncs_are_slow_makes_answers_late_and_loses_nothing() {
     machine.each_sync_takes(SYNC);
     let writing: Vec<_> = (0..40)
         .map(|n| {
-            let (office, key) = (office.clone(), format!("letter {n}"));
+            let (office, key) = (office.clone(), format!("message {n}"));
             tokio::spawn(async move {
                 let asked = Instant::now();
                 office.send("ann", "ann", &key, &key).await.map(|_| (key, asked.elapsed()))
             })
         })
         .collect();
-    // Reading goes on beside it.
+    // Reads continue meanwhile; they go on until the last write is answered.
     let mut looks = Vec::new();
     while !writing.iter().all(tokio::task::JoinHandle::is_finished) {
         let asked = Instant::now();
@@ -83,14 +84,14 @@ async fn a_disk_whose_syncs_are_slow_makes_answers_late_and_loses_nothing() {
     }
     looks.sort_unstable();
     let look = looks[looks.len() / 2];
-    assert!(look < SYNC, "most readings waited for the disk: {look:?}");
+    assert!(look < SYNC, "most reads waited for the disk: {look:?}");
     let mut acknowledged = Vec::new();
     for one in writing {
         let (key, took) = one.await.unwrap().unwrap();
         assert!(took >= SYNC, "{key} was answered after {took:?}, before it can have been on disk");
         acknowledged.push(key);
     }
-    // Half a batch may be on its way when the power goes.
+    // The process is killed in the midst of a batch, if the moment is right; every assertion is made after the restart.
     let unfinished = {
         let office = office.clone();
         tokio::spawn(async move { office.send("ann", "ann", "half", "half").await })
@@ -98,11 +99,11 @@ async fn a_disk_whose_syncs_are_slow_makes_answers_late_and_loses_nothing() {
     tokio::time::sleep(SYNC / 3).await;
     unfinished.abort();
     let _ = unfinished.await;
-    Arc::try_unwrap(office).ok().expect("nobody else asks").kill();
+    Arc::try_unwrap(office).ok().expect("the last handle").kill();
     machine.each_sync_takes(Duration::ZERO);
     let office = machine.open(&dir);
     let there: Vec<Value> =
-        office.inbox("ann", 0).await.into_iter().map(|mut letter| letter["body"].take()).collect();
+        office.inbox("ann", 0).await.into_iter().map(|mut message| message["body"].take()).collect();
     for key in &acknowledged {
         assert_eq!(there.iter().filter(|body| *body == key).count(), 1, "{key}");
     }
@@ -110,7 +111,7 @@ async fn a_disk_whose_syncs_are_slow_makes_answers_late_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_clock_that_jumps_while_the_office_is_open_moves_no_history_back() {
+async fn a_clock_that_jumps_does_not_move_the_event_log_back() {
     let dir = TestDir::new();
     let machine = Machine::new(&dir);
     let office = machine.open(&dir);
@@ -124,28 +125,29 @@ async fn a_clock_that_jumps_while_the_office_is_open_moves_no_history_back() {
     ann.call("whoami", json!({})).await.unwrap();
     let before = office.send("ann", "ann", "before", "k1").await.unwrap();
 
-    // A day ahead: the letter is of that day, and what ends before it has ended.
+    // A day ahead: the message has that time, and tokens that expire before it have expired.
     machine.clock_is_off_by(24 * HOUR);
     let ahead = office.send("ann", "ann", "ahead", "k2").await.unwrap();
     assert!(at(&ahead) - at(&before) >= 23 * HOUR, "{ahead}");
     assert!(id(&ahead) > id(&before));
-    assert!(ann.call("whoami", json!({})).await.is_err(), "the token has ended");
+    assert!(ann.call("whoami", json!({})).await.is_err(), "the token has expired");
 
-    // And an hour behind where it should be: the history stands still, everything else goes by the clock.
+    // An hour behind the true time: the event log's time does not decrease, expiry follows the clock.
     machine.clock_is_off_by(-HOUR);
     let back = office.send("ann", "ann", "back", "k3").await.unwrap();
     assert!(at(&back) >= at(&ahead), "{back}");
     assert!(id(&back) > id(&ahead));
     ann.call("whoami", json!({})).await.expect("the token's hour is not over");
-    let lease = json!({ "agent": "ann", "scope": "s", "paths": ["src/*"], "expires_at": now() - HOUR / 2 });
-    office.call("reserve", lease).await.expect("half an hour is left by this clock");
+    let reservation =
+        json!({ "agent": "ann", "scope": "s", "paths": ["src/*"], "expires_at": now() - HOUR / 2 });
+    office.call("reserve", reservation).await.expect("half an hour is left by this clock");
     assert_eq!(office.send("ann", "ann", "ahead", "k2").await.unwrap()["repeated"], true);
     office.kill();
     let office = machine.open(&dir);
     let last = office.send("ann", "ann", "after the kill", "k4").await.unwrap();
     assert!(at(&last) >= at(&back) && id(&last) > id(&back));
     let order: Vec<Value> =
-        office.inbox("ann", 0).await.into_iter().map(|mut letter| letter["body"].take()).collect();
+        office.inbox("ann", 0).await.into_iter().map(|mut message| message["body"].take()).collect();
     assert_eq!(order, ["before", "ahead", "back", "after the kill"]);
     assert_eq!(office.close(), Some(0));
 }

@@ -1,5 +1,6 @@
 //! Peers that vanish in the middle of an exchange, and come back.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,33 +10,33 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::harness::TestDir;
-use crate::map_client::Client;
+use crate::harness::{LONG, TestDir, eventually};
+use crate::map::client::Client;
 use crate::office::Office;
 use crate::swarm::{Swarm, boss, script, scripted, team};
 
-/// What another system does with a letter that is routed to it.
+/// What another system does with a message that is routed to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Manner {
-    /// Takes it and says so.
+enum Behaviour {
+    /// Accepts it and responds.
     Answers,
-    /// Takes it and is gone before it can say so.
+    /// Closes the connection without a response.
     HangsUp,
-    /// Is cut off in the middle of its answer.
+    /// Closes the connection in the middle of its response.
     BreaksOff,
-    /// Says nothing more and reads nothing more, and keeps the line open.
+    /// Neither responds nor reads, and keeps the connection open.
     FallsSilent,
 }
 
-/// A system that other systems connect to; what was routed to it, by its payload.
+/// A MAP system that others connect to, and the payloads that were routed to it.
 #[derive(Clone, Default)]
-struct Elsewhere {
+struct RemoteSystem {
     routed: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Elsewhere {
-    /// Takes one connection and serves it in its manner.
-    async fn open(&self, manner: Manner) -> String {
+impl RemoteSystem {
+    /// Accepts one connection and serves it with the given behaviour.
+    async fn open(&self, behaviour: Behaviour) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("ws://{}/map", listener.local_addr().unwrap());
         let routed = self.routed.clone();
@@ -55,17 +56,17 @@ impl Elsewhere {
                 }
                 routed.lock().unwrap().push(call["params"]["envelope"]["payload"]["payload"].clone());
                 let taken = answer(json!({ "routed": true, "messageId": "m", "delivered": ["zoe"] }));
-                match manner {
-                    Manner::Answers => socket.send(Message::text(taken)).await.unwrap(),
-                    Manner::HangsUp => return,
-                    Manner::BreaksOff => {
-                        // The head of a frame and half of what it promises.
+                match behaviour {
+                    Behaviour::Answers => socket.send(Message::text(taken)).await.unwrap(),
+                    Behaviour::HangsUp => return,
+                    Behaviour::BreaksOff => {
+                        // The head of a frame and half of its payload.
                         let mut bytes = vec![0x81, 126, 0, u8::try_from(taken.len()).unwrap()];
                         bytes.extend(&taken.as_bytes()[..taken.len() / 2]);
                         socket.get_mut().write_all(&bytes).await.unwrap();
                         return;
                     }
-                    Manner::FallsSilent => std::future::pending().await,
+                    Behaviour::FallsSilent => std::future::pending().await,
                 }
             }
         });
@@ -77,66 +78,72 @@ async fn send(ann: &mut Client, payload: &str) -> Result<Value, Value> {
     ann.call("map/send", json!({ "to": { "system": "far", "agent": "zoe" }, "payload": payload })).await
 }
 
-/// The sender hears of every letter that is not known to have arrived, within a bounded time; nothing is sent twice by the
-/// office itself; once the system is back, letters arrive again.
+/// The sender learns within a bounded time of every message that is not known to have arrived; the server sends nothing
+/// twice by itself; once the system is back, messages arrive again.
 #[tokio::test]
 async fn a_system_that_vanishes_during_an_exchange_is_told_to_the_sender() {
     let dir = TestDir::new();
     let office = Office::open_with(dir.path(), &["--no-auth"], &[("POSTHASTE_PING_EVERY", "200ms")]);
     let mut ann = Client::agent_at(office.url(), office.token(), "ann").await;
-    let far = Elsewhere::default();
-    for manner in [Manner::HangsUp, Manner::BreaksOff, Manner::FallsSilent, Manner::Answers] {
-        let link = json!({ "systemId": "far", "endpoint": far.open(manner).await });
-        assert_eq!(ann.call("map/federation/connect", link).await.unwrap()["connected"], true, "{manner:?}");
-        let payload = format!("{manner:?}");
+    let far = RemoteSystem::default();
+    for behaviour in [Behaviour::HangsUp, Behaviour::BreaksOff, Behaviour::FallsSilent, Behaviour::Answers] {
+        let link = json!({ "systemId": "far", "endpoint": far.open(behaviour).await });
+        assert_eq!(
+            ann.call("map/federation/connect", link).await.unwrap()["connected"],
+            true,
+            "{behaviour:?}"
+        );
+        let payload = format!("{behaviour:?}");
+        // The bound on the response is in real time: a link is closed after three unanswered pings.
         let started = Instant::now();
         let sent = send(&mut ann, &payload).await.unwrap();
-        assert!(started.elapsed() < Duration::from_secs(5), "{manner:?}: told after {:?}", started.elapsed());
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{behaviour:?}: told after {:?}",
+            started.elapsed()
+        );
         let receipt = &sent["receipts"].as_array().unwrap().last().unwrap().clone();
-        if manner == Manner::Answers {
+        if behaviour == Behaviour::Answers {
             assert_eq!(receipt["status"], "delivered", "{sent}");
             continue;
         }
-        assert_eq!(receipt["status"], "failed", "{manner:?}: {sent}");
+        assert_eq!(receipt["status"], "failed", "{behaviour:?}: {sent}");
         assert!(receipt["error"].as_str().is_some_and(|why| !why.is_empty()), "{sent}");
-        // The link is gone with its system, so further letters are refused at once.
-        let started = Instant::now();
-        while send(&mut ann, "further").await.is_ok() {
-            assert!(started.elapsed() < Duration::from_secs(5), "{manner:?}: the link stays");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        // The link ends with the system, so further messages are refused at once.
+        let what = format!("{behaviour:?}: the link is closed");
+        eventually(Duration::from_secs(5), &what, async || send(&mut ann, "further").await.is_err()).await;
     }
     let routed: Vec<Value> =
         far.routed.lock().unwrap().iter().filter(|payload| **payload != "further").cloned().collect();
     assert_eq!(routed, ["HangsUp", "BreaksOff", "FallsSilent", "Answers"], "each once");
 }
 
-/// One HTTP request, read whole.
+/// Reads one HTTP request: its head and body.
 async fn request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
-    let mut piece = [0; 4_096];
+    let mut chunk = [0; 4_096];
     loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
             let length: usize = length.trim().parse().unwrap();
             while bytes.len() < end + 4 + length {
-                match stream.read(&mut piece).await.ok()? {
+                match stream.read(&mut chunk).await.ok()? {
                     0 => return None,
-                    count => bytes.extend_from_slice(&piece[..count]),
+                    count => bytes.extend_from_slice(&chunk[..count]),
                 }
             }
             return Some((head, bytes[end + 4..].to_vec()));
         }
-        match stream.read(&mut piece).await.ok()? {
+        match stream.read(&mut chunk).await.ok()? {
             0 => return None,
-            count => bytes.extend_from_slice(&piece[..count]),
+            count => bytes.extend_from_slice(&chunk[..count]),
         }
     }
 }
 
-/// Another swarm that hangs up on the first letter while it is still reading, breaks off its answer to the second, and
-/// takes the third. Gives the ids under which letters came whole.
+/// Another swarm that closes the connection while the first message is being sent, breaks off its response to the second,
+/// and accepts the third. Returns its URL and the ids of messages that came whole.
 async fn shaky_swarm() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -146,7 +153,7 @@ async fn shaky_swarm() -> (String, Arc<Mutex<Vec<String>>>) {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut first = [0; 4];
-            // Waits until the request is there without taking anything of it.
+            // Waits for the request without consuming it.
             if stream.peek(&mut first).await.is_err() {
                 continue;
             }
@@ -180,10 +187,16 @@ async fn shaky_swarm() -> (String, Arc<Mutex<Vec<String>>>) {
     (url, ids)
 }
 
-/// A letter whose answer was lost is carried again under the same id, by which the other side knows it; its sender is not
-/// told that it failed.
+/// Messages that wait for another swarm, in a realm's database.
+fn outbound(data: &Path) -> i64 {
+    let db = rusqlite::Connection::open(data).unwrap();
+    db.query_row("SELECT count(*) FROM outbound", [], |row| row.get(0)).unwrap()
+}
+
+/// A message whose response was lost is sent again under the same id, by which the other side recognises it; its sender is
+/// not told that it failed.
 #[tokio::test]
-async fn a_swarm_that_vanishes_during_an_exchange_gets_the_letter_again_under_its_id() {
+async fn a_swarm_that_vanishes_gets_the_message_again_under_its_id() {
     let (url, ids) = shaky_swarm().await;
     let swarm = Swarm::open(&team("team", json!([boss(scripted(), &["boss@far"])])), &[], &[]);
     let admin = swarm.token("team", "admin", "adm");
@@ -191,29 +204,22 @@ async fn a_swarm_that_vanishes_during_an_exchange_gets_the_letter_again_under_it
     assert_eq!(swarm.post("/swarms", &admin, entry).await.0, 200);
     let ann = swarm.token("team", "user", "ann");
     let ask = script(&[("send_request", json!({ "target": "boss@far", "subject": "s", "body": "x" }))]);
-    // The other swarm never answers the question itself, so the task ends by its time.
+    // The other swarm never answers the request itself, so the task ends by its timeout.
     let said = swarm.ask(&ann, json!({ "body": ask, "kwargs": { "timeout": 4 } })).await;
     assert!(!said.contains("did not reach"), "{said}");
-    // On a busy machine the task may end before the letter has arrived.
-    let started = Instant::now();
-    while ids.lock().unwrap().len() < 2 && started.elapsed() < crate::harness::LONG {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    // What is not in `outbound` any more is not sent again.
+    let data = swarm.dir.path().join("data/realms/team.db");
+    eventually(LONG, "every message to the other swarm is delivered", async || outbound(&data) == 0).await;
     let ids = ids.lock().unwrap().clone();
-    // The news that the task has ended is another letter.
+    // The notice that the task has ended is another message.
     let (again, others): (Vec<_>, Vec<_>) = ids.iter().partition(|id| **id == ids[0]);
-    assert_eq!(
-        again.len(),
-        2,
-        "carried under one id until its answer came whole, and not once more: {ids:?}"
-    );
+    assert_eq!(again.len(), 2, "sent under one id until a response came whole, and not again: {ids:?}");
     assert!(others.len() <= 1, "{ids:?}");
 }
 
-/// The other end of the same: a letter that comes twice because the first answer was lost does its work once.
+/// The receiving side: a message that comes twice because the first response was lost is processed once.
 #[tokio::test]
-async fn a_letter_of_another_swarm_that_comes_twice_counts_once() {
+async fn a_repeated_message_of_another_swarm_counts_once() {
     let swarm = Swarm::open(&team("team", json!([boss(json!({ "builtin": "echo" }), &["boss"])])), &[], &[]);
     let far = swarm.token("team", "agent", "far");
     let task = crate::swarm::uuid(7);
@@ -226,14 +232,14 @@ async fn a_letter_of_another_swarm_that_comes_twice_counts_once() {
             "recipient": agent("boss@team"), "subject": "s", "body": "only once" },
     } });
     for _ in 0..3 {
-        // The first answer is not waited for.
+        // The caller gives up before the response.
         let request = swarm.http.post(format!("{}/interswarm/forward", swarm.url())).bearer_auth(&far);
         let _ = tokio::time::timeout(Duration::from_millis(3), request.json(&wrapper).send()).await;
     }
     let (status, answer) = swarm.post("/interswarm/forward", &far, wrapper).await;
     assert_eq!(status, 200, "{answer}");
     let office = swarm.office.as_ref().unwrap();
-    let letters = office.inbox("boss", 0).await;
-    let found = letters.iter().filter(|letter| letter.to_string().contains("only once")).count();
-    assert_eq!(found, 1, "{letters:?}");
+    let messages = office.inbox("boss", 0).await;
+    let found = messages.iter().filter(|message| message.to_string().contains("only once")).count();
+    assert_eq!(found, 1, "{messages:?}");
 }

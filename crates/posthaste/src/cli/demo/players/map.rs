@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use posthaste_wire::control::RefusalData;
 use posthaste_wire::map::codes;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -16,7 +17,8 @@ use crate::cli::demo::stage::Stage;
 use crate::cli::demo::story::{Act, Part, Props};
 use crate::cli::exit::{Exit, Failure, Refused};
 
-const SOON: Duration = Duration::from_secs(10);
+/// How long an answer may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(in crate::cli::demo) struct MapPlayer {
     name: String,
@@ -32,7 +34,7 @@ fn lost(why: impl std::fmt::Display) -> Failure {
 impl MapPlayer {
     pub(super) async fn enter(stage: &Stage, part: &Part) -> Result<Self, Failure> {
         let Some(host) = stage.url().strip_prefix("http://") else {
-            return Err(Failure::new(Exit::Usage, "the demo speaks to an office without TLS"));
+            return Err(Failure::new(Exit::Usage, "the demo needs a server without TLS"));
         };
         let mut request =
             format!("ws://{host}/r/{}/map", stage.realm()).into_client_request().map_err(lost)?;
@@ -64,11 +66,11 @@ impl MapPlayer {
         let frame = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
         self.sink.send(Message::text(frame)).await.map_err(lost)?;
         loop {
-            let frame = tokio::time::timeout(SOON, self.frames.next()).await.map_err(lost)?;
+            let frame = tokio::time::timeout(ANSWER_TIMEOUT, self.frames.next()).await.map_err(lost)?;
             let frame = frame.ok_or_else(|| lost("it was closed"))?.map_err(lost)?;
             let Message::Text(text) = frame else { continue };
             let mut frame: Value = serde_json::from_str(&text)?;
-            // Letters and events that come in between are in the books as well.
+            // Messages and events in between are in the database, too.
             if frame["id"] != id || frame.get("method").is_some() {
                 continue;
             }
@@ -77,7 +79,8 @@ impl MapPlayer {
                     let word =
                         if error["code"] == codes::AGENT_EXISTS { "agent_exists" } else { "not_allowed" };
                     let message = error["message"].as_str().unwrap_or("refused");
-                    Err(Refused::failure(message, Some(&json!({ "refusal": word }))))
+                    let data = RefusalData { refusal: word.to_owned(), agent: None };
+                    Err(Refused::failure(message.to_owned(), data))
                 }
                 None => Ok(frame["result"].take()),
             };
@@ -86,17 +89,17 @@ impl MapPlayer {
 
     pub(super) async fn perform(&mut self, props: &Props, act: &Act) -> Result<Option<String>, Failure> {
         match act {
-            Act::Send(letter) => {
-                let to: Vec<Value> = letter.to.iter().map(|to| address(to)).collect();
+            Act::Send(draft) => {
+                let to: Vec<Value> = draft.to.iter().map(|to| address(to)).collect();
                 let to = if let [one] = to.as_slice() { one.clone() } else { Value::Array(to) };
-                let mut meta = json!({ "priority": word(letter.priority), "delivery": "guaranteed", "requireAck": letter.ack });
-                if let Some(millis) = letter.expires_in {
+                let mut meta = json!({ "priority": word(draft.priority), "delivery": "guaranteed", "requireAck": draft.ack });
+                if let Some(millis) = draft.expires_in {
                     meta["ttl"] = millis.into();
                 }
-                if let Some(name) = &letter.within {
+                if let Some(name) = &draft.within {
                     meta["mail"] = json!({ "conversationId": props.id(name) });
                 }
-                let payload = json!({ "type": letter.kind, "subject": letter.subject, "text": letter.body });
+                let payload = json!({ "type": draft.kind, "subject": draft.subject, "text": draft.body });
                 self.call("map/send", json!({ "to": to, "payload": payload, "meta": meta })).await?;
                 Ok(None)
             }

@@ -1,14 +1,23 @@
-//! A script: the office's own methods over HTTP, with a token of its own.
+//! A script: calls the server's own methods over HTTP, with a token of its own.
 
-use serde_json::{Value, json};
+use posthaste_engine::nouns::RealmName;
+use posthaste_engine::stamp;
+use posthaste_wire::control::{
+    AgentKind, Delivery, InboxParams, InboxResult, MarkParams, PageSize, RegisterParams, RegisterResult,
+    ReleaseParams, ReleaseResult, ReserveParams, ReserveResult, SendParams, SendResult,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::to_raw_value;
 
 use super::cannot;
 use crate::cli::client::Client;
 use crate::cli::demo::stage::Stage;
 use crate::cli::demo::story::{Act, Part, Props};
 use crate::cli::exit::Failure;
-use posthaste_engine::nouns::RealmName;
-use posthaste_engine::stamp;
+
+/// Messages that are answered at a time.
+const INBOX_PAGE: usize = 20;
 
 pub(in crate::cli::demo) struct OwnPlayer {
     name: String,
@@ -20,8 +29,13 @@ impl OwnPlayer {
     pub(super) async fn enter(stage: &Stage, part: &Part) -> Result<Self, Failure> {
         let client = Client::bare(stage.url().to_owned())?.with_token(Some(stage.token(part.name).await?));
         let player = Self { name: part.name.to_owned(), client, realm: stage.realm().clone() };
-        let entry = json!({ "id": part.name, "name": part.name, "role": part.role, "kind": part.kind });
-        player.call("register", entry).await?;
+        let entry = RegisterParams {
+            id: Some(part.name.to_owned()),
+            name: Some(part.name.to_owned()),
+            kind: Some(if part.is_person { AgentKind::User } else { AgentKind::Agent }),
+            role: Some(part.role.to_owned()),
+        };
+        player.call::<RegisterResult>("register", entry).await?;
         Ok(player)
     }
 
@@ -29,47 +43,61 @@ impl OwnPlayer {
         &self.name
     }
 
-    async fn call(&self, method: &str, params: Value) -> Result<Value, Failure> {
+    async fn call<R: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> Result<R, Failure> {
         self.client.call(Some(&self.realm), method, params).await
     }
 
     pub(super) async fn perform(&mut self, props: &Props, act: &Act) -> Result<Option<String>, Failure> {
         match act {
-            Act::Send(letter) => {
-                let mut params = json!({
-                    "to": letter.to,
-                    "subject": letter.subject,
-                    "body": letter.body,
-                    "priority": letter.priority,
-                    "ack_required": letter.ack,
-                });
-                if let Some(name) = &letter.within {
-                    params["conversation"] = props.id(name).into();
-                }
-                if let Some(millis) = letter.expires_in {
-                    params["expires_at"] = (stamp::now() + millis).into();
-                }
-                Ok(self.call("send", params).await?["id"].as_str().map(str::to_owned))
+            Act::Send(draft) => {
+                let params = SendParams {
+                    from: None,
+                    to: draft.to.clone(),
+                    cc: Vec::new(),
+                    bcc: Vec::new(),
+                    kind: String::new(),
+                    subject: Some(draft.subject.clone()),
+                    body: to_raw_value(&draft.body)?,
+                    priority: Some(draft.priority),
+                    ack_required: draft.ack,
+                    expires_at: draft.expires_in.map(|millis| stamp::now() + millis),
+                    conversation: draft.within.as_ref().map(|name| props.id(name)),
+                    in_reply_to: None,
+                    key: None,
+                    attachments: Vec::new(),
+                };
+                Ok(Some(self.call::<SendResult>("send", params).await?.id))
             }
             Act::AnswerMail => {
-                let inbox = self.call("inbox", json!({ "unread": true, "limit": 20 })).await?;
-                for message in inbox["messages"].as_array().into_iter().flatten() {
-                    let method = if message["ack_required"] == true { "ack" } else { "read" };
-                    let response = (method == "ack").then_some("on it");
-                    self.call(method, json!({ "message": message["id"], "response": response })).await?;
+                let params =
+                    InboxParams { unread: true, limit: PageSize(INBOX_PAGE), ..InboxParams::default() };
+                let inbox: InboxResult = self.call("inbox", params).await?;
+                for found in inbox.messages {
+                    let (method, response) = match found.message.ack_required {
+                        true => ("ack", Some("on it".to_owned())),
+                        false => ("read", None),
+                    };
+                    let params = MarkParams { agent: None, message: found.message.id, response };
+                    self.call::<Delivery>(method, params).await?;
                 }
                 Ok(None)
             }
             Act::Reserve { scope, paths, exclusive, reason, minutes, .. } => {
-                let params = json!({
-                    "scope": scope, "paths": paths, "exclusive": exclusive, "reason": reason,
-                    "expires_at": stamp::now() + minutes * 60_000,
-                });
-                let made = self.call("reserve", params).await?;
-                Ok(made["key"].as_str().map(str::to_owned))
+                let params = ReserveParams {
+                    agent: None,
+                    key: None,
+                    scope: scope.clone(),
+                    directory: None,
+                    paths: paths.clone(),
+                    exclusive: *exclusive,
+                    reason: Some(reason.clone()),
+                    expires_at: stamp::now() + minutes * 60_000,
+                };
+                Ok(Some(self.call::<ReserveResult>("reserve", params).await?.reservation.key))
             }
             Act::Release { prop } => {
-                self.call("release", json!({ "keys": [props.id(prop)] })).await?;
+                let params = ReleaseParams { keys: vec![props.id(prop)], ..ReleaseParams::default() };
+                self.call::<ReleaseResult>("release", params).await?;
                 Ok(None)
             }
             Act::Task { .. }
